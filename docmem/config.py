@@ -1,0 +1,111 @@
+"""The only place that reads the environment."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmem.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says. `None` means: not set."""
+
+    root: Path
+    model: str | None = None
+    embedding_model: str | None = None
+    dsn: str | None = None
+    sync_dsn: str | None = None
+    owner_dsn: str | None = None
+    secret: str | None = None
+    require_memory: bool = False
+
+    @property
+    def tenants(self) -> Path:
+        """Folder of the tenants' bare repos."""
+        return self.root / "tenants"
+
+    @property
+    def external(self) -> bool:
+        """Whether some Postgres other than our embedded one is configured."""
+        return any((self.dsn, self.sync_dsn, self.owner_dsn))
+
+    def secret_bytes(self) -> bytes:
+        """The key of memory ids: `DOCMEM_SECRET`, else `$DOCMEM_ROOT/secret`, made at first use (mode 0600)."""
+        if self.secret:
+            return self.secret.encode()
+        return _secret_file(self.root / "secret")
+
+
+def settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from `environ` (default: the process environment). Blank means unset."""
+    env = os.environ if environ is None else environ
+
+    def text(name: str) -> str | None:
+        return env.get(name, "").strip() or None
+
+    root = text("DOCMEM_ROOT")
+    return Settings(
+        root=Path(root).expanduser().absolute() if root else Path.home() / ".docmem",
+        model=text("DOCMEM_MODEL"),
+        embedding_model=text("DOCMEM_EMBEDDING_MODEL"),
+        dsn=text("DOCMEM_DSN"),
+        sync_dsn=text("DOCMEM_SYNC_DSN"),
+        owner_dsn=text("DOCMEM_OWNER_DSN"),
+        secret=text("DOCMEM_SECRET"),
+        require_memory=_flag("DOCMEM_REQUIRE_MEMORY", text("DOCMEM_REQUIRE_MEMORY")),
+    )
+
+
+def scrubbed_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a child process that must not hear of ours: without `GIT_*` and `PG*`.
+
+    A hook, a rebase or an IDE sets `GIT_DIR` or `GIT_INDEX_FILE`; git in another repo would obey them.
+    """
+    env = os.environ if environ is None else environ
+    return {key: value for key, value in env.items() if not key.startswith(("GIT_", "PG"))}
+
+
+def set_default(name: str, value: str) -> None:
+    """Set a variable of this process for a library that reads it at import, unless the user has set it."""
+    os.environ.setdefault(name, value)
+
+
+def _flag(name: str, value: str | None) -> bool:
+    if value is None or value.lower() in {"0", "false", "off", "no"}:
+        return False
+    if value.lower() in {"1", "true", "on", "yes"}:
+        return True
+    raise ConfigError(f"{name}={value!r} is neither on nor off", hint=f"set {name} to 1 or 0")
+
+
+def _secret_file(path: Path) -> bytes:
+    try:
+        return _read_secret(path)
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".secret.{os.getpid()}.{secrets.token_hex(4)}")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w") as file:
+        file.write(secrets.token_hex(32))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        path.hardlink_to(fresh)  # the first of several starters wins; the others read its secret
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    return _read_secret(path)
+
+
+def _read_secret(path: Path) -> bytes:
+    secret = path.read_bytes().strip()
+    if not secret:
+        raise ConfigError(f"{path} is empty", hint="restore it from a backup, or set DOCMEM_SECRET")
+    return secret

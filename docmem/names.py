@@ -1,0 +1,148 @@
+"""Names and keys: what may be a tenant, how a person becomes a subject key, how a memory gets its id.
+
+All pure. Equality is the only comparison names are made for: never a prefix, never a pattern.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from docmem.errors import InvalidName
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_SUBJECT = re.compile(r"[0-9a-f]{64}")
+_MEMORY_ID = re.compile(r"[0-9a-f]{16}")
+_AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_LABEL_MAX = 200
+_SLUG_MAX = 60
+_PATH_MAX = 1024
+
+
+def tenant_name(value: str) -> str:
+    """Return `value` if it may name a tenant, else raise `InvalidName`."""
+    if not isinstance(value, str) or not _TENANT.fullmatch(value):
+        raise InvalidName(
+            f"{value!r} can't be a tenant's name",
+            hint="use 1 to 63 of a-z, 0-9 and '-', starting with a letter or digit",
+        )
+    return value
+
+
+def agent_name(value: str) -> str:
+    """Return `value` if it may name an agent, else raise `InvalidName`."""
+    if not isinstance(value, str) or not _AGENT.fullmatch(value):
+        raise InvalidName(f"{value!r} can't be an agent's name", hint="use 1 to 63 of a-z, 0-9, '_' and '-'")
+    return value
+
+
+def _one_line(value: str, what: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LABEL_MAX:
+        raise InvalidName(f"a {what} is 1 to {_LABEL_MAX} characters of text, not {str(value)[:80]!r}")
+    if any(unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in value):
+        raise InvalidName(f"a {what} is one line without control characters, not {value!r}")
+    return value
+
+
+def thread_id(value: str) -> str:
+    """Return `value` if it may name a thread: one line of 1 to 200 characters."""
+    return _one_line(value, "thread")
+
+
+def turn_id(value: str) -> str:
+    """Return `value` if it may name a turn: one line of 1 to 200 characters."""
+    return _one_line(value, "turn id")
+
+
+def subject_of_phone(tenant: str, e164: str) -> str:
+    """Key of the person with this verified phone: 64 hex digits. `e164` as `phonenumbers` formats it."""
+    return _sha256(f"{tenant_name(tenant)}:phone:{e164}")
+
+
+def subject_of_id(tenant: str, value: str) -> str:
+    """Key of the person the host knows under this authenticated id: 64 hex digits."""
+    return _sha256(f"{tenant_name(tenant)}:id:{_one_line(value, 'subject')}")
+
+
+def subject_key(tenant: str, value: str) -> str:
+    """Read a subject as commands take it: 64 lowercase hex digits are a key as it is, anything else an id."""
+    return value if is_subject_key(value) else subject_of_id(tenant, value)
+
+
+def is_subject_key(value: str) -> bool:
+    """Whether `value` is a subject key as it stands."""
+    return _SUBJECT.fullmatch(value) is not None
+
+
+def is_memory_id(value: str) -> bool:
+    """Whether `value` is 16 lowercase hex digits."""
+    return isinstance(value, str) and _MEMORY_ID.fullmatch(value) is not None
+
+
+def normalized(text: str) -> str:
+    """The text that identity and duplicates compare: NFKC, case folded, white space collapsed."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def memory_id(
+    secret: bytes, *, tenant: str, subject: str, thread: str, evidence: Iterable[str], kind: str, text: str
+) -> str:
+    """Id of a memory: 16 hex digits of an HMAC over where it came from and what it says.
+
+    A replayed create gets the same id and converges; the same statement from other turns gets another one.
+    The key keeps an id from confirming a guess about erased text. `evidence` is turn ids, or one external id.
+    """
+    parts = [tenant, subject, thread, sorted(evidence), kind, normalized(text)]
+    message = json.dumps(parts, ensure_ascii=True, separators=(",", ":")).encode()
+    return hmac.new(secret, message, hashlib.sha256).hexdigest()[:16]
+
+
+def thread_hash(thread: str) -> str:
+    """64 hex digits that name a thread's watermark file."""
+    return _sha256(thread_id(thread))
+
+
+def statement_hash(subject: str, text: str) -> str:
+    """64 hex digits under which `reverted.yaml` remembers a statement about a subject."""
+    return _sha256(f"{subject}\n{normalized(text)}")
+
+
+def slug(text: str) -> str:
+    """The start of `text` as lowercase ASCII words joined by '-', at most 60 bytes; 'memory' when none is left."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", plain)
+    kept = ""
+    for word in words:
+        longer = f"{kept}-{word}" if kept else word
+        if len(longer) > _SLUG_MAX:
+            break
+        kept = longer
+    return kept or "memory"
+
+
+def safe_path(path: str) -> str:
+    """Return `path` if git may hold it as a file of a tenant's repo, else raise `InvalidName`.
+
+    git's plumbing accepts `../x`, `.git/config` and empty parts, so nothing reaches it unchecked.
+    """
+    parts = path.split("/")
+    if not path or len(path.encode("utf-8", "surrogatepass")) > _PATH_MAX or path.startswith("/"):
+        raise InvalidName(f"{path[:80]!r} is not a path inside the repo")
+    for part in parts:
+        if part in {"", ".", ".."} or _is_dot_git(part) or "\0" in part or "\\" in part:
+            raise InvalidName(f"{path!r} has a part {part!r} that no path in the repo may have")
+    return path
+
+
+def _is_dot_git(part: str) -> bool:
+    # NTFS and HFS+ read 'git~1', '.git ' and '.g\u200cit' as '.git' (CVE-2014-9390).
+    visible = "".join(char for char in part if unicodedata.category(char) != "Cf")
+    return visible.casefold().rstrip(". ") in {".git", "git~1"}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,33 @@
+"""The text under which a memory or document is searched: one versioned rule for words and vectors alike.
+
+A date in the indexed text helps nearly every ranker on dated conversations (evals/README.md has the table).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from docmem.model import Document, Memory
+
+VERSION = 1
+
+
+def project_memory(memory: Memory) -> str:
+    """Date, topic and text of a memory as one line of prose."""
+    parts = []
+    if memory.valid_from is not None:
+        parts.append(f"{memory.valid_from.day} {memory.valid_from:%B %Y}.")
+    if memory.topic:
+        parts.append(memory.topic.replace("_", " ").replace("-", " ") + ":")
+    return " ".join([*parts, memory.text])
+
+
+def project_document(document: Document) -> str:
+    """Title and text of a document; the title once where the text begins with it."""
+    start = document.text.lstrip("# \n")
+    return document.text if start.startswith(document.title) else f"{document.title}\n{document.text}"
+
+
+def projection_hash(projection: str) -> str:
+    """32 hex digits that change with the projected text or the rule."""
+    return hashlib.sha256(f"{VERSION}\n{projection}".encode()).hexdigest()[:32]

@@ -1,0 +1,148 @@
+"""`docmem.yaml`: what a tenant's agents remember, and by which policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from docmem.document import decode, refuse_conflict_markers
+from docmem.errors import FormatError
+from docmem.layout import FORMAT
+from docmem.model import Kind
+from docmem.schema import Duration, Shape, Text, read
+from docmem.strictyaml import load_mapping
+
+Language = Literal[
+    "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
+    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian",
+    "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+]  # fmt: skip
+"""Text search configurations that every Postgres from 15 on has."""
+
+
+class _Closed(Shape):
+    """A policy: a key that isn't known is a typing error that would switch the policy off in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Example(Shape):
+    """A few-shot example of a topic: what the user says, and what is worth remembering of it (or nothing)."""
+
+    says: Text
+    memory: Text | None = None
+
+
+class Topic(Shape):
+    """Something an agent declares worth remembering."""
+
+    name: Text
+    description: Text = ""
+    kind: Kind | None = None
+    examples: tuple[Example, ...] = ()
+
+
+class Attribute(Shape):
+    """A profile attribute that an agent declares."""
+
+    key: Text
+    description: Text = ""
+    example: Text = ""
+
+
+class Agent(Shape):
+    """A named assistant of the tenant."""
+
+    topics: tuple[Topic, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+
+
+class Retention(_Closed):
+    """How long after `valid_from` a memory is still recalled; None: always."""
+
+    episode: Duration = timedelta(days=90)
+    preference: Duration = timedelta(days=365)
+    fact: Duration = None
+    decision: Duration = None
+
+
+class Admission(_Closed):
+    """Bounds of what one window may do."""
+
+    max_operations: int = Field(default=40, ge=1, le=1000)
+    delete_share: float = Field(default=0.5, ge=0, le=1)
+    min_confidence: float = Field(default=0.3, ge=0, le=1)
+
+
+class Budgets(_Closed):
+    """Most entries and tokens a packet holds."""
+
+    preferences: int = Field(default=10, ge=0, le=100)
+    facts: int = Field(default=5, ge=0, le=100)
+    episodes: int = Field(default=5, ge=0, le=100)
+    knowledge: int = Field(default=5, ge=0, le=100)
+    attributes: int = Field(default=20, ge=0, le=100)
+    value_characters: int = Field(default=200, ge=20, le=2000)
+    tokens: int = Field(default=1500, ge=100, le=100_000)
+
+
+class Weights(_Closed):
+    """How recall ranks: reciprocal rank fusion, then relevance, recency and importance."""
+
+    relevance: float = Field(default=0.5, ge=0)
+    recency: float = Field(default=0.3, ge=0)
+    importance: float = Field(default=0.2, ge=0)
+    half_life_days: float = Field(default=30, gt=0)
+    rrf_k: int = Field(default=60, ge=1)
+    lexical: float = Field(default=1.0, ge=0)
+    vector: float = Field(default=0.25, ge=0)
+
+
+class Policies(_Closed):
+    """What may be kept, how long, and how much of it is served."""
+
+    admission: Admission = Admission()
+    review: Literal["held", "all"] = "held"
+    consent: Literal["assumed", "required"] = "assumed"
+    retention: Retention = Retention()
+    budgets: Budgets = Budgets()
+    weights: Weights = Weights()
+
+
+class TenantConfig(Shape):
+    """A tenant's `docmem.yaml`."""
+
+    format: int
+    language: Language = "simple"
+    agents: dict[str, Agent] = Field(default_factory=dict)
+    policies: Policies = Policies()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_sections(cls, values: Any) -> Any:
+        # A section whose lines are all commented out reads as null and means its defaults.
+        if isinstance(values, dict):
+            return {key: item for key, item in values.items() if item is not None}
+        return values
+
+    def agent(self, name: str) -> Agent:
+        """The agent called `name`; one that isn't declared has no topics."""
+        return self.agents.get(name, Agent())
+
+
+def parse_config(data: bytes) -> TenantConfig:
+    """Read `docmem.yaml`. Raises `FormatError`, also where its format is newer than this version."""
+    text, _ = decode(data)
+    refuse_conflict_markers(text, first_line=1)
+    values: Mapping[str, Any] = load_mapping(text)
+    config = read(TenantConfig, values, source=text)
+    if config.format != FORMAT:
+        raise FormatError(
+            f"format: this docmem reads format {FORMAT}, and the repo says {config.format}",
+            code="format_version",
+            hint="upgrade docmem",
+        )
+    return config

@@ -1,0 +1,1 @@
+"""Evals: what is extracted, merged and recalled, measured."""

@@ -1,0 +1,1 @@
+"""Sync: the job that mirrors tenants' repos into Postgres."""
