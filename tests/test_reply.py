@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from docmem import reply
 from docmem.reply import InvalidReply
 
-PROFILE = {"preferred_language": None, "locale": None, "lifecycle_stage": None, "attributes": []}
-OPERATION = {
+PROFILE: dict[str, Any] = {"preferred_language": None, "locale": None, "lifecycle_stage": None, "attributes": []}
+OPERATION: dict[str, Any] = {
     "op": "create",
     "id": None,
     "kind": "fact",

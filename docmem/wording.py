@@ -1,0 +1,130 @@
+"""Compare what two statements say, by their words alone.
+
+Wrong merges are worse than duplicates, so two statements count as the same only where nothing that can carry a
+difference differs: numbers, dates, names, negation, who it is about, conditions, and the order of what is compared.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from docmem.names import normalized
+
+Likeness: TypeAlias = Literal["same", "less", "more", "other"]
+
+NEAR = 0.8
+"""Share of words two statements must have in common where one only adds to the other."""
+
+_WORD = re.compile(r"\w+(?:[.,:/]\d+)*", re.UNICODE)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEUTRAL = _words(
+    """a an the this that these those of to in on at for with and or as it its their there is are be being am has have
+    do does user users traveller traveler customer client guest person they he she them his her him i my me we our
+    us very really also just quite currently generally usually please s follow follows following keep keeps kept eat
+    eats diet diets food foods dietary"""
+)
+_NEGATION = _words(
+    """no not never none nothing without isn aren doesn don didn wasn weren won can't cannot couldn shouldn wouldn hasn
+    haven t dislike dislikes disliked avoid avoids avoiding hate hates refuse refuses stop stops stopped quit former
+    formerly ex unlike un non nor neither longer anymore tidak bukan jangan kein keine nicht nie pas jamais"""
+)
+_CONDITIONS = _words(
+    """only unless except if when while until but instead rather than over before after from into maybe might may could
+    perhaps possibly sometimes rarely often always probably should must once twice both either first last next more
+    less most least too used was were had been did will would still already yet under above below per every each all
+    some any few many"""
+)
+_PEOPLE = _words(
+    """wife husband partner spouse son daughter child children kid kids mother father mom mum dad parent parents
+    brother sister sibling friend friends boyfriend girlfriend colleague colleagues boss team family cousin aunt
+    uncle niece nephew grandmother grandfather grandma grandpa grandson granddaughter fiance fiancee roommate
+    neighbour neighbor dog cat baby"""
+)
+_CALENDAR = _words(
+    """january february march april june july august september october november december jan feb mar apr jun jul aug
+    sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter
+    today tomorrow yesterday morning afternoon evening night week month year weekly monthly yearly daily one two
+    three four five six seven eight nine ten eleven twelve dozen hundred thousand million half"""
+)
+_ORDERED = _NEGATION | _CONDITIONS | frozenset(["prefer", "prefers", "preferred", "between", "by"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    words: tuple[str, ...]
+    """Content words in order, stemmed."""
+    guards: tuple[str, ...]
+    """Numbers, dates, names and people in order; then negations and conditions, sorted."""
+    ordered: bool
+    """Whether the order of the words may carry the meaning."""
+
+
+def likeness(old: str, new: str) -> Likeness:
+    """How `new` relates to `old`: the same, less or more of the same statement, or another one."""
+    if normalized(old) == normalized(new):
+        return "same"
+    before, after = _statement(old), _statement(new)
+    if before.guards != after.guards:
+        return "other"
+    old_words, new_words = set(before.words), set(after.words)
+    if not old_words or not new_words:
+        return "other"
+    if old_words == new_words:
+        in_order = not (before.ordered or after.ordered) or before.words == after.words
+        return "same" if in_order else "other"
+    common = old_words & new_words
+    if len(common) < NEAR * len(old_words | new_words) or before.ordered or after.ordered:
+        return "other"
+    return "more" if common == old_words else "less" if common == new_words else "other"
+
+
+def overlap(part: str, whole: str) -> float:
+    """Share of the content words of `part` that stand in `whole`."""
+    words = set(_statement(part).words)
+    return len(words & set(_statement(whole).words)) / len(words) if words else 0.0
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The words of a text that mean something by themselves, stemmed, in order."""
+    return _statement(text).words
+
+
+def _statement(text: str) -> _Statement:
+    written = _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'"))
+    lower = [word.casefold() for word in written]
+    strict = [word for word, plain in zip(written, lower, strict=True) if _is_exact(word, plain)]
+    # The first word is capitalized whatever it is, so it may only differ as a word.
+    names = tuple(word.casefold() for word in strict if word is not written[0] or any(map(str.isdigit, word)))
+    people = tuple(word for word in lower if word in _PEOPLE)
+    loose = tuple(sorted(word for word in lower if word in _NEGATION or word in _CONDITIONS))
+    words = tuple(_stem(word) for word in lower if word not in _NEUTRAL)
+    return _Statement(words, (*names, "|", *people, "|", *loose), any(word in _ORDERED for word in lower))
+
+
+def _is_exact(word: str, plain: str) -> bool:
+    return any(map(str.isdigit, word)) or plain in _CALENDAR or (word[:1].isupper() and plain not in _NEUTRAL)
+
+
+def _stem(word: str) -> str:
+    """Plural and third person away; more would merge what differs."""
+    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") else word
+
+
+def words_in_common(query: Sequence[str], text: str) -> int:
+    """How many of the query's distinct words a text has."""
+    return len(set(query) & set(content_words(text)))
