@@ -1,0 +1,244 @@
+"""The one door to Postgres: who connects, and as which tenant.
+
+Row-level security is the isolation between tenants, so a session that it doesn't bind is refused, and the tenant is
+set in one place. psycopg prepares nothing here: prepared statements fail behind a transaction pooler, and a plan
+cached across tenants gave small ones 0 rows without an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import psycopg
+from psycopg import conninfo
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from docmem import postgres
+from docmem.config import Settings
+from docmem.errors import ConfigError, DocmemError, RoleRefused, SchemaError, ServerUnavailable
+from docmem.names import tenant_name
+from docmem.sql import load
+
+Role: TypeAlias = Literal["reader", "sync", "owner"]
+
+SCHEMA_VERSION = 1
+"""The schema this version reads and writes: the number of its last migration."""
+
+MIN_POSTGRES = 150000
+MIN_PGVECTOR = (0, 7)
+
+_SETTING: dict[Role, str] = {"reader": "DOCMEM_DSN", "sync": "DOCMEM_SYNC_DSN", "owner": "DOCMEM_OWNER_DSN"}
+_CONNECT_SECONDS = 5
+_POOL_SECONDS = 5.0
+_PREFIX = re.compile(r"^connection (failed|is bad): ")
+_SQL = partial(load, "docmem", "db.sql")
+
+
+def dsn(settings: Settings, role: Role) -> str:
+    """The connection string of a role: the configured one, or the embedded server's, which is started if need be.
+
+    Raises `ConfigError` where another Postgres is configured, but not for this role.
+    """
+    if not settings.external:
+        return postgres.start(settings).dsn(role)
+    given = {"reader": settings.dsn, "sync": settings.sync_dsn, "owner": settings.owner_dsn}[role]
+    if given is None:
+        raise ConfigError(f"{_SETTING[role]} is not set, and this needs to connect as {role}", hint=_missing_hint(role))
+    return given
+
+
+def _missing_hint(role: Role) -> str:
+    if role == "reader":
+        return "set DOCMEM_DSN to a Postgres role with docmem_reader's rights, or unset the other two as well"
+    return f"set {_SETTING[role]} to the connection string of docmem_{role}, beside DOCMEM_DSN"
+
+
+def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
+    """Open a checked connection in autocommit.
+
+    Raises `ServerUnavailable` (nobody answers), `ConfigError` (the connection string is wrong, the server too old)
+    and `RoleRefused` (a reader or sync session that row-level security doesn't bind).
+    """
+    with _explained(settings, role):
+        connection = psycopg.connect(dsn(settings, role), **_options(settings))
+    try:
+        check_session(connection, role)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "autocommit": True,
+        "prepare_threshold": None,
+        "connect_timeout": _CONNECT_SECONDS,
+        "row_factory": dict_row,
+        "application_name": "docmem",
+    }
+    # Who binds the port of a stopped server can't answer for it: only ours knows the password.
+    return options if settings.external else {**options, "require_auth": "scram-sha-256"}
+
+
+@contextmanager
+def tenant_transaction(connection: psycopg.Connection[Any], tenant: str) -> Iterator[psycopg.Cursor[DictRow]]:
+    """One transaction as one tenant, and the cursor to use in it. The setting ends with the transaction."""
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(_SQL()["set_tenant"], {"tenant": tenant_name(tenant)})
+        yield cursor
+
+
+def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> ConnectionPool[Any]:
+    """A pool of checked reader connections, open; close it when done.
+
+    The first connection is made here and now, so that what is wrong is said at once and not as a pool timeout.
+    """
+    connect(settings, "reader").close()
+    return ConnectionPool(
+        dsn(settings, "reader"),
+        kwargs=_options(settings),
+        configure=lambda connection: check_session(connection, "reader"),
+        min_size=min_size,
+        max_size=max_size,
+        timeout=_POOL_SECONDS,
+        name="docmem-reader",
+        open=True,
+    )
+
+
+@contextmanager
+def pooled(pool: ConnectionPool[Any]) -> Iterator[psycopg.Connection[DictRow]]:
+    """A connection out of the pool. Raises `ServerUnavailable` where none is to be had in time."""
+    try:
+        with pool.connection() as connection:
+            yield connection
+    except PoolTimeout:
+        raise ServerUnavailable(
+            f"no connection to Postgres within {pool.timeout:g} s", hint="see: docmem status"
+        ) from None
+
+
+def check_session(connection: psycopg.Connection[Any], role: Role) -> None:
+    """Refuse servers that are too old, and reader and sync sessions that row-level security doesn't bind."""
+    version = connection.info.server_version
+    if version < MIN_POSTGRES:
+        raise ConfigError(
+            f"{_SETTING[role]}: this is Postgres {version // 10000}, and docmem needs {MIN_POSTGRES // 10000} or newer",
+            hint="point it to a newer server, or unset it to use the embedded one",
+        )
+    with connection.cursor(row_factory=dict_row) as cursor:
+        session = cursor.execute(_SQL()["session"]).fetchone()
+    assert session is not None
+    _check_pgvector(session["pgvector"])
+    if role != "owner":
+        _refuse_unbound(session, role)
+
+
+def _check_pgvector(version: str | None) -> None:
+    if version is not None and tuple(int(part) for part in version.split(".")[:2]) < MIN_PGVECTOR:
+        needed = ".".join(map(str, MIN_PGVECTOR))
+        raise ConfigError(
+            f"pgvector {version} is installed, and docmem needs {needed} or newer",
+            hint="install a newer pgvector, then as an administrator: ALTER EXTENSION vector UPDATE;",
+        )
+
+
+def _refuse_unbound(session: DictRow, role: Role) -> None:
+    name, unbound = session["role"], session["unbound"]
+    hint = (
+        f"connect as a role of its own, as an administrator: CREATE ROLE app LOGIN NOSUPERUSER NOBYPASSRLS "
+        f"PASSWORD '…'; GRANT docmem_{role} TO app; then set {_SETTING[role]} to it"
+    )
+    if name in unbound:
+        raise RoleRefused(
+            f"{_SETTING[role]}: role {name} bypasses row-level security, so it is never served", hint=hint
+        )
+    if unbound:
+        raise RoleRefused(
+            f"{_SETTING[role]}: role {name} may become {unbound[0]}, which bypasses row-level security", hint=hint
+        )
+    if session["grants_itself"]:
+        raise RoleRefused(f"{_SETTING[role]}: role {name} has CREATEROLE and may make itself any other", hint=hint)
+
+
+def schema_version(connection: psycopg.Connection[Any]) -> int | None:
+    """The version of the index's schema, None where there is none. Raises `ConfigError` where we may not look."""
+    try:
+        with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute(_SQL()["schema_version"]).fetchone()
+    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
+        return None
+    except psycopg.errors.InsufficientPrivilege:
+        user = connection.info.user
+        raise ConfigError(
+            f"role {user} may not use the index",
+            hint=f'as an administrator: GRANT docmem_reader TO "{user}"; (docmem_sync for the role that syncs)',
+        ) from None
+    assert row is not None
+    return int(row["version"])
+
+
+def check_schema(connection: psycopg.Connection[Any]) -> None:
+    """Raise `SchemaError` where the schema is missing, older or newer than this version's."""
+    found = schema_version(connection)
+    if found is None:
+        raise SchemaError("there is no index in this database yet", hint="make it with: docmem sync")
+    if found < SCHEMA_VERSION:
+        raise SchemaError(
+            f"the index's schema is version {found}, and this docmem needs {SCHEMA_VERSION}",
+            hint="bring it up to date with: docmem sync (another Postgres than the embedded one: set DOCMEM_OWNER_DSN)",
+        )
+    if found > SCHEMA_VERSION:
+        raise SchemaError(
+            f"the index's schema is version {found}, and this docmem knows {SCHEMA_VERSION}", hint="upgrade docmem"
+        )
+
+
+@contextmanager
+def _explained(settings: Settings, role: Role) -> Iterator[None]:
+    """psycopg's complaints as one clear line, without a password in it."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise _unreachable(settings, role, str(error)) from None
+    except psycopg.Error:
+        # libpq quotes what it can't parse, and that may be the password.
+        raise ConfigError(
+            f"{_SETTING[role]} is not a connection string that Postgres understands",
+            hint="it looks like postgresql://user:password@host:5432/database, with % and / in the password escaped",
+        ) from None
+
+
+def _unreachable(settings: Settings, role: Role, words: str) -> DocmemError:
+    setting = _SETTING[role] if settings.external else "embedded Postgres"
+    reason = _reason(words)
+    where = _where(dsn(settings, role))
+    if "FATAL" not in words:
+        return ServerUnavailable(
+            f"{setting}: no Postgres answers at {where}: {reason}", hint=f"start it, or correct {setting}"
+        )
+    if any(sign in words for sign in ("starting up", "shutting down", "recovery", "too many", "remaining connection")):
+        return ServerUnavailable(f"{setting}: Postgres at {where} is busy: {reason}", hint="try again in a moment")
+    return ConfigError(f"{setting}: Postgres at {where} refuses us: {reason}", hint=f"correct {setting}")
+
+
+def _reason(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    telling = next((line for line in reversed(lines) if "FATAL" in line), lines[0] if lines else "no reason given")
+    return (
+        telling.rpartition("FATAL:")[2].strip().removeprefix("connection failed: ").removeprefix("connection is bad: ")
+    )
+
+
+def _where(text: str) -> str:
+    parts = conninfo.conninfo_to_dict(text)
+    user, host, port = (str(parts.get(key) or "") for key in ("user", "host", "port"))
+    return (
+        f"{host or 'the local socket'}{':' + port if port else ''}/{parts.get('dbname') or ''} as {user or 'ourselves'}"
+    )

@@ -1,0 +1,22 @@
+What every session asks. See db.py.
+
+-- name: session
+-- Who may become whom: membership counts even where INHERIT or SET are off, since ADMIN can turn them on.
+SELECT session_user::text AS role,
+       ARRAY(
+           SELECT rolname::text FROM pg_roles
+           WHERE (rolsuper OR rolbypassrls
+                  OR rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files'))
+             AND pg_has_role(session_user, oid, 'MEMBER')
+           ORDER BY oid
+       ) AS unbound,
+       (SELECT rolcreaterole FROM pg_roles WHERE rolname = session_user)
+           AND current_setting('server_version_num')::int < 160000 AS grants_itself,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector;
+
+-- name: set_tenant
+-- Plans are made for this tenant: a cached one made for another gave 0 rows, silently.
+SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true);
+
+-- name: schema_version
+SELECT docmem.schema_version() AS version;

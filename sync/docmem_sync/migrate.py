@@ -1,0 +1,121 @@
+"""Bring a database's schema up to date: `migrations/*.sql` in order, each with its version in one transaction."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+import psycopg
+
+from docmem import db
+from docmem.config import Settings
+from docmem.errors import ConfigError, SchemaError
+from docmem.sql import load
+
+_SQL = partial(load, "docmem_sync", "migrate.sql")
+
+ADMINISTRATOR = """\
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE ROLE docmem_sync NOLOGIN NOSUPERUSER NOBYPASSRLS;
+CREATE ROLE docmem_reader NOLOGIN NOSUPERUSER NOBYPASSRLS;"""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """(version, SQL) of every migration, in order."""
+    folder = files("docmem_sync").joinpath("migrations")
+    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
+    return [(int(name[:4]), folder.joinpath(name).read_text(encoding="utf-8")) for name in found]
+
+
+def ensure(settings: Settings) -> None:
+    """Bring the schema up to date if it isn't. Needs the owner role only where there is something to do.
+
+    Raises `SchemaError` (newer than this version, or behind and no owner to connect as) and `ConfigError` (the
+    owner role lacks rights; the hint holds the statements for an administrator).
+    """
+    with db.connect(settings, "sync") as connection:
+        found = db.schema_version(connection) if _may_look(connection) else None
+        if found == db.SCHEMA_VERSION:
+            return
+    if settings.external and settings.owner_dsn is None:
+        state = "missing" if found is None else f"at version {found}"
+        raise SchemaError(
+            f"the index's schema is {state}, and this docmem needs {db.SCHEMA_VERSION}",
+            hint="set DOCMEM_OWNER_DSN to a role that owns the database's objects, and run docmem sync again",
+        )
+    with db.connect(settings, "owner") as connection:
+        migrate(connection)
+
+
+def _may_look(connection: psycopg.Connection[Any]) -> bool:
+    row = connection.execute(_SQL()["schema_there"]).fetchone()
+    return row is not None
+
+
+def migrate(connection: psycopg.Connection[Any]) -> int:
+    """Apply what is missing, as the owner; returns how many. Two at once: the second waits and finds nothing to do."""
+    with connection.transaction():
+        connection.execute(_SQL()["lock"])
+        found = db.schema_version(connection) or 0
+        if found > db.SCHEMA_VERSION:
+            db.check_schema(connection)
+        if found == db.SCHEMA_VERSION:
+            return 0
+        _prepare(connection)
+    done = 0
+    for version, text in migrations():
+        done += _apply(connection, version, text)
+    _settle_roles(connection)
+    return done
+
+
+def _apply(connection: psycopg.Connection[Any], version: int, text: str) -> bool:
+    with connection.transaction():
+        connection.execute(_SQL()["lock"])
+        if version <= (db.schema_version(connection) or 0):
+            return False
+        try:
+            connection.execute(text)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise _ask_administrator(connection, str(error.diag.message_primary)) from None
+        if db.schema_version(connection) != version:
+            raise SchemaError(f"migration {version} doesn't set its version", hint="this is a bug: please report it")
+    return True
+
+
+def _prepare(connection: psycopg.Connection[Any]) -> None:
+    """The extension and the roles that the migrations take for granted."""
+    for check, statement in (
+        ("extension_there", "create_extension"),
+        ("sync_there", "create_sync"),
+        ("reader_there", "create_reader"),
+    ):
+        if connection.execute(_SQL()[check]).fetchone():
+            continue
+        try:
+            with connection.transaction():
+                connection.execute(_SQL()[statement])
+        except psycopg.errors.DuplicateObject:
+            continue
+        except psycopg.Error as error:
+            raise _ask_administrator(connection, str(error.diag.message_primary)) from None
+
+
+def _ask_administrator(connection: psycopg.Connection[Any], reason: str) -> ConfigError:
+    info = connection.info
+    grant = f'GRANT CREATE ON DATABASE "{info.dbname}" TO "{info.user}";'
+    return ConfigError(
+        f"role {info.user} may not set up the index in database {info.dbname}: {reason}",
+        hint=f"let an administrator run, in that database:\n{ADMINISTRATOR}\n{grant}",
+    )
+
+
+def _settle_roles(connection: psycopg.Connection[Any]) -> None:
+    """Custom plans and statement timeouts as the roles' own setting, where we may: a pooler refuses `options=`."""
+    for statement in ("sync_plans", "sync_timeout", "reader_plans", "reader_timeout"):
+        try:
+            with connection.transaction():
+                connection.execute(_SQL()[statement])
+        except psycopg.errors.InsufficientPrivilege:
+            return

@@ -1,0 +1,192 @@
+-- The schema as all migrations together make it. A test holds the two equal.
+
+CREATE SCHEMA docmem;
+
+-- How far a tenant's repo is mirrored.
+CREATE TABLE docmem.sync_state (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    revision text NOT NULL,
+    synced_at timestamptz NOT NULL,
+    projection integer NOT NULL,
+    PRIMARY KEY (tenant_id)
+);
+
+-- The last valid docmem.yaml. `language` is the one that every tsv of the tenant was made with.
+CREATE TABLE docmem.tenant_config (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    config jsonb NOT NULL,
+    language text NOT NULL,
+    retention jsonb NOT NULL,
+    budgets jsonb NOT NULL,
+    weights jsonb NOT NULL,
+    blob text,
+    revision text NOT NULL,
+    PRIMARY KEY (tenant_id)
+);
+
+-- One row a memory file. `revision` is the last first-parent commit that changed the file.
+CREATE TABLE docmem.memory (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    id text NOT NULL,
+    path text NOT NULL,
+    blob text NOT NULL,
+    revision text NOT NULL,
+    subject text NOT NULL,
+    agent text,
+    kind text NOT NULL,
+    topic text,
+    text text NOT NULL,
+    confidence real,
+    importance smallint NOT NULL,
+    valid_from timestamptz,
+    valid_until timestamptz,
+    expires timestamptz,
+    thread text,
+    turns text[] NOT NULL,
+    quote text,
+    uri text,
+    supersedes text[] NOT NULL,
+    meta jsonb NOT NULL,
+    projection text NOT NULL,
+    projection_hash text NOT NULL,
+    tsv tsvector NOT NULL,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+-- Vectors of memories. PLAIN keeps them in the row: out of line an exact scan takes three times as long.
+CREATE TABLE docmem.memory_vector (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    id text NOT NULL,
+    set text NOT NULL,
+    projection_hash text NOT NULL,
+    embedding halfvec STORAGE PLAIN NOT NULL,
+    PRIMARY KEY (tenant_id, id, set),
+    FOREIGN KEY (tenant_id, id) REFERENCES docmem.memory ON DELETE CASCADE
+);
+
+-- One row a profile. `version` counts the first-parent commits that changed the file since it is there.
+CREATE TABLE docmem.profile (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    subject text NOT NULL,
+    path text NOT NULL,
+    blob text NOT NULL,
+    revision text NOT NULL,
+    version integer NOT NULL,
+    label text,
+    preferred_language text,
+    locale text,
+    lifecycle_stage text,
+    last_interaction_at timestamptz,
+    remember boolean NOT NULL,
+    attributes jsonb NOT NULL,
+    pinned text[] NOT NULL,
+    meta jsonb NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, subject)
+);
+
+-- Tenant-level Markdown. The chunks of a path, in order, are its text.
+CREATE TABLE docmem.document (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    path text NOT NULL,
+    chunk integer NOT NULL,
+    id text NOT NULL,
+    blob text NOT NULL,
+    revision text NOT NULL,
+    folder text NOT NULL,
+    title text NOT NULL,
+    text text NOT NULL,
+    meta jsonb NOT NULL,
+    projection text NOT NULL,
+    projection_hash text NOT NULL,
+    tsv tsvector NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, path, chunk)
+);
+
+-- Vectors of documents' chunks.
+CREATE TABLE docmem.document_vector (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    path text NOT NULL,
+    chunk integer NOT NULL,
+    set text NOT NULL,
+    projection_hash text NOT NULL,
+    embedding halfvec STORAGE PLAIN NOT NULL,
+    PRIMARY KEY (tenant_id, path, chunk, set),
+    FOREIGN KEY (tenant_id, path, chunk) REFERENCES docmem.document ON DELETE CASCADE
+);
+
+-- Files that can't be read as format 1. What they said last stays served; a file waits here until its blob changes.
+CREATE TABLE docmem.quarantine (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    path text NOT NULL,
+    blob text NOT NULL,
+    revision text NOT NULL,
+    code text NOT NULL,
+    line integer NOT NULL,
+    reason text NOT NULL,
+    since timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, path)
+);
+
+-- A subject's cost is its own. There is no GIN index on tsv: `@@` isn't leakproof, so row-level security keeps
+-- the planner off it, and it would only make writes dearer.
+CREATE INDEX memory_subject ON docmem.memory (tenant_id, subject);
+CREATE INDEX memory_path ON docmem.memory (tenant_id, path);
+
+-- Without a tenant the setting is NULL, after a transaction '': neither is anybody's.
+ALTER TABLE docmem.sync_state ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.sync_state FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.sync_state
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.tenant_config ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.tenant_config FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.tenant_config
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.memory ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.memory
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.memory_vector ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory_vector FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.memory_vector
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.profile ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.profile FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.profile
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.document ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.document
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.document_vector ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document_vector FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.document_vector
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.quarantine ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.quarantine FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.quarantine
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+
+GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA docmem TO docmem_sync;

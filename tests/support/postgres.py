@@ -1,0 +1,67 @@
+"""One embedded server for the test run; a fresh database for each test that asks, cloned from a migrated one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from docmem import postgres
+from docmem.config import Settings
+from docmem.postgres import Server
+
+TEMPLATE = "docmem_template"
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """The embedded server of this test run, with a migrated database `docmem_template`."""
+    from docmem_sync.migrate import migrate
+
+    # Not under pytest's own folder: that is closed to the user whom the server runs as for root.
+    root = Path(tempfile.mkdtemp(prefix="docmem-tests-"))
+    root.chmod(0o711)
+    settings = Settings(root=root)
+    server = postgres.start(settings)
+    try:
+        postgres.create_database(server, TEMPLATE)
+        with psycopg.connect(server.dsn("owner", database=TEMPLATE), autocommit=True) as connection:
+            migrate(connection)
+        yield server
+    finally:
+        postgres.remove(settings)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def database(postgres_server: Server) -> Iterator[str]:
+    """The name of a fresh, migrated database."""
+    name = f"docmem_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server.dsn("admin", database="postgres"), autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER docmem_owner").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE)
+            )
+        )
+        yield name
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def indexed(settings: Settings, postgres_server: Server, database: str) -> Settings:
+    """Settings of a fresh root and a fresh index of its own. The same root as `settings` and `tenant`."""
+    return Settings(
+        root=settings.root,
+        secret=settings.secret,
+        dsn=postgres_server.dsn("reader", database=database),
+        sync_dsn=postgres_server.dsn("sync", database=database),
+        owner_dsn=postgres_server.dsn("owner", database=database),
+    )
