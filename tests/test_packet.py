@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docmem.fence import CLOSE, OPEN, clean, one_line, strip_injected
+from docmem.packet import (
+    BLOCKS,
+    HEADINGS,
+    MARK,
+    PREAMBLE,
+    Entry,
+    Packet,
+    Tier,
+    build,
+    estimate_tokens,
+    path_id,
+    persona,
+    shorten,
+)
+
+NOW = datetime(2026, 5, 26, tzinfo=UTC)
+REVISION = "a" * 40
+
+
+def entry(text: str, number: int = 0, **changes: Any) -> Entry:
+    values = {"text": text, "id": f"{number:016x}", "path": f"subjects/{number}.md", "revision": REVISION}
+    return Entry(**{**values, **changes})
+
+
+def made(*tiers: Tier, tokens: int = 1500) -> Packet:
+    return build(tiers, tokens=tokens, now=NOW)
+
+
+def test_nothing_to_say_is_an_empty_packet_without_headings() -> None:
+    packet = made(Tier("facts", []), Tier("persona", [entry("  \u200b ")]))
+    assert packet == Packet()
+    assert packet.as_json() == {
+        "text": "", "chars": 0, "tokens": 0, "cached": False, "degraded": None,
+        "omitted": 0, "scrubbed": 0, "spans": [],
+    }  # fmt: skip
+
+
+def test_each_line_ends_with_its_source_and_its_span_holds_its_text() -> None:
+    when = datetime(2026, 5, 2, tzinfo=UTC)
+    fact = entry("Plans Portugal in May.", 0x7F3A << 48, when=when)
+    older = entry("Was in Rome.", 2, when=datetime(2024, 12, 31, tzinfo=UTC))
+    packet = made(Tier("facts", [fact]), Tier("episodes", [older]))
+    assert "- Plans Portugal in May. [7f3a, 2 May]\n" in packet.text
+    assert "- Was in Rome. [0000, 31 Dec 2024]\n" in packet.text
+    assert [(packet.text[span.start : span.end], span.id) for span in packet.spans] == [
+        ("Plans Portugal in May.", fact.id),
+        ("Was in Rome.", older.id),
+    ]
+
+
+def test_blocks_stand_in_their_stable_order_and_only_steering_above_the_preamble() -> None:
+    tiers = [Tier(block, [entry(f"said in {block}", at)]) for at, block in enumerate(reversed(BLOCKS))]
+    packet = made(*tiers)
+    places = [packet.text.index(HEADINGS[block]) for block in BLOCKS]
+    assert places == sorted(places)
+    assert (
+        packet.text.index("said in steering") < packet.text.index(PREAMBLE) < packet.text.index("said in preferences")
+    )
+    assert packet.text.startswith(OPEN)
+    assert packet.text.endswith(CLOSE)
+
+
+def test_the_same_memory_or_statement_stands_once() -> None:
+    packet = made(
+        Tier("preferences", [entry("Window seat.", 1)]),
+        Tier("facts", [entry("Window seat, always", 1), entry("window  SEAT.", 2), entry("Aisle.", 3)]),
+    )
+    assert [span.id for span in packet.spans] == [f"{1:016x}", f"{3:016x}"]
+
+
+def test_a_tier_shows_its_limit_and_counts_the_rest() -> None:
+    packet = made(Tier("facts", [entry(f"fact {number}", number) for number in range(9)], limit=5))
+    assert len(packet.spans) == 5
+    assert packet.omitted == 4
+
+
+def test_what_is_too_long_for_the_budget_gives_way_to_what_fits() -> None:
+    packet = made(Tier("facts", [entry("word " * 2000, 1), entry("short", 2)]), tokens=200)
+    assert [span.id for span in packet.spans] == [f"{2:016x}"]
+    assert packet.omitted == 1
+
+
+def test_a_persona_lists_the_core_then_declared_attributes_then_others() -> None:
+    profile = {
+        "path": "p/profile.yaml", "revision": REVISION, "label": "Jonas", "preferred_language": "de",
+        "locale": None, "lifecycle_stage": "lead", "last_interaction_at": NOW,
+        "attributes": {"zoo": "often", "budget": "mid " * 100, "adults": "2", "empty": " "},
+    }  # fmt: skip
+    entries = persona(profile, declared=["budget", "unused", "adults"], limit=20, value_characters=20)
+    assert [item.key for item in entries] == [
+        "label", "preferred language", "lifecycle stage", "last interaction at", "budget", "adults", "zoo",
+    ]  # fmt: skip
+    assert entries[4].text == "mid mid mid mid mid" + MARK
+    packet = made(Tier("persona", entries))
+    assert "- preferred language: de [profile]\n" in packet.text
+    assert {(span.id, span.path) for span in packet.spans} == {(path_id("p/profile.yaml"), "p/profile.yaml")}
+    assert len(persona(profile, declared=[], limit=3, value_characters=20)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "short"),
+    [
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two" + MARK),
+        ("one two three", 8, "one two" + MARK),
+        ("abcdefghij", 5, "abcd" + MARK),
+    ],
+)
+def test_values_are_cut_after_a_word_with_a_mark(text: str, limit: int, short: str) -> None:
+    assert shorten(text, limit) == short
+
+
+def test_a_document_keeps_its_lines_below_its_bullet() -> None:
+    packet = made(Tier("steering", [entry("# Tone\n\nBe kind.\nBe brief.", label="steering/tone.md", multiline=True)]))
+    assert "- # Tone\n  Be kind.\n  Be brief. [steering/tone.md]\n" in packet.text
+
+
+TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("\n\r\u202e\u200d\u2028[]<>/… ")), max_size=300)
+HOSTILE = st.lists(st.one_of(TEXTS, st.sampled_from([OPEN, CLOSE, PREAMBLE, *HEADINGS.values()])), max_size=3).map(
+    "".join
+)
+ENTRIES = st.builds(
+    entry,
+    HOSTILE,
+    st.integers(0, 30),
+    key=st.one_of(st.just(""), st.just("budget")),
+    label=HOSTILE,
+    when=st.one_of(st.none(), st.datetimes(timezones=st.just(UTC))),
+    multiline=st.booleans(),
+)
+TIERS = st.lists(st.builds(Tier, st.sampled_from(BLOCKS), st.lists(ENTRIES, max_size=6), st.integers(0, 5)), max_size=5)
+
+
+@settings(max_examples=300)
+@given(TIERS, st.integers(100, 1500))
+def test_every_packet_is_exact_bounded_and_fenced(tiers: list[Tier], budget: int) -> None:
+    packet = made(*tiers, tokens=budget)
+    assert packet.tokens == estimate_tokens(packet.text) <= budget
+    assert bool(packet.text) == bool(packet.spans)
+    shown = {one_line(clean(item.text)[0]) for tier in tiers for item in tier.entries}
+    at = 0
+    for span in packet.spans:
+        assert at <= span.start < span.end <= len(packet.text)
+        assert one_line(packet.text[span.start : span.end]) in shown
+        at = span.end
+    if packet.text:
+        assert packet.text.count(OPEN) == packet.text.count(CLOSE) == 1
+        assert strip_injected(packet.text) == ""
+    json.dumps(packet.as_json(), ensure_ascii=False).encode()
+
+
+@given(TEXTS, TEXTS)
+def test_tokens_are_additive_over_lines(first: str, second: str) -> None:
+    assert estimate_tokens(f"{first}\n{second}") == estimate_tokens(f"{first}\n") + estimate_tokens(second)
+
+
+def test_the_estimate_never_undercounts_the_shipped_texts_by_more_than_a_twentieth() -> None:
+    """Against the tokenizer that litellm ships (cl100k, with its file inside the package)."""
+    from docmem.config import set_default
+
+    set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    encoding = pytest.importorskip("litellm.utils").encoding
+    root = Path(__file__).parents[1]
+    samples = [path.read_text() for path in [*sorted(root.glob("memory-repo-template/**/*.md")), root / "README.md"]]
+    samples += [
+        PREAMBLE * 20,
+        "旅行者计划五月初去葡萄牙旅行，预算中等。" * 9,
+        "Reise nach Portugal für zwei Erwachsene. " * 9,
+    ]
+    for sample in samples:
+        assert estimate_tokens(sample) >= 0.95 * len(encoding.encode(sample, disallowed_special=()))
