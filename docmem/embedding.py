@@ -166,6 +166,7 @@ class LitellmEmbedder:
         config.set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import litellm
 
+        litellm.suppress_debug_info = True  # it prints to stdout, which is ours
         try:
             reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=0)
             return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
