@@ -194,7 +194,11 @@ def edit_memory(data: bytes, changes: Mapping[splice.KeyPath, Any], *, text: str
     parts = split(data)
     if parts.head is None:
         raise FormatError("no head to change", code="no_head")
-    head = splice.edit(parts.head, changes)
+    try:
+        head = splice.edit(parts.head, changes)
+    except FormatError as error:
+        error.line += 1  # the head starts on the file's second line
+        raise
     body = parts.body if text is None else text.strip() + "\n"
     return f"---\n{head}---\n{body}".encode()
 

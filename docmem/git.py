@@ -7,8 +7,10 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
+import getpass
 import os
 import secrets
 import subprocess
@@ -20,13 +22,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, Literal
 
 from docmem.config import scrubbed_environment
 from docmem.errors import Conflict, GitError, NotFound, TryAgain
-
-if TYPE_CHECKING:
-    from git import Repo
 
 MAIN = "refs/heads/main"
 LOCK_SECONDS = 30.0
@@ -34,6 +33,7 @@ LOCK_SECONDS = 30.0
 
 _NONE = "0" * 40
 _OPEN_REPOS = 64
+"""Repos that keep a reading process each."""
 _REGULAR = ("100644", "100755")
 
 
@@ -103,7 +103,8 @@ def _environment(git_dir: Path) -> dict[str, str]:
 def _run(
     git_dir: Path, *arguments: str, stdin: bytes | IO[bytes] | None = None, ok: tuple[int, ...] = (0,)
 ) -> subprocess.CompletedProcess[bytes]:
-    command = ["git", "--git-dir", str(git_dir), "--literal-pathspecs", *arguments]
+    pathspecs = [] if arguments[0] == "--glob-pathspecs" else ["--literal-pathspecs"]
+    command = ["git", "--git-dir", str(git_dir), *pathspecs, *arguments]
     source: dict[str, object] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin or subprocess.DEVNULL}
     try:
         done = subprocess.run(command, capture_output=True, env=_environment(git_dir), check=False, **source)  # type: ignore[call-overload]
@@ -181,74 +182,117 @@ def _flock(file: int, path: Path, deadline: float) -> None:
 # ---------------------------------------------------------------------------------------------------- objects
 
 
-class _Handle:
-    """An open repo: GitPython keeps two `cat-file` processes for it, which only one thread at a time may use."""
+class _Reader:
+    """One `cat-file --batch` that stays open: 30 µs an object instead of a process.
+
+    Ours rather than GitPython's: that one obeys the caller's GIT_OBJECT_DIRECTORY when it opens a repo, and takes a
+    cat-file that was killed for an object that isn't there.
+    """
 
     def __init__(self, git_dir: Path) -> None:
-        from git import Repo
-
+        self.git_dir = git_dir
         self.lock = threading.Lock()
-        self.repo: Repo = Repo(git_dir)
-        # GitPython adds to the process environment and can't take away, so what redirects git is overwritten.
-        self.repo.git.update_environment(
-            GIT_DIR=str(git_dir),
-            GIT_OBJECT_DIRECTORY=str(git_dir / "objects"),
-            GIT_ALTERNATE_OBJECT_DIRECTORIES="",
-            GIT_CONFIG_PARAMETERS="",
-            GIT_TRACE="0",
-            **{key: value for key, value in _environment(git_dir).items() if key.startswith("GIT_CONFIG")},
-        )
+        self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, object_id: str) -> tuple[str, bytes]:
+        """Type and content. Raises `NotFound`; `GitError` where cat-file dies twice."""
         with self.lock:
-            stream = self.repo.odb.stream(bytes.fromhex(object_id))
-            return _text(stream.type), bytes(stream.read())
+            for _ in range(2):
+                found = self._ask(object_id)
+                if found is not None:
+                    return found
+                self._end()
+        raise GitError(f"git cat-file does not stay alive in {self.git_dir}")
+
+    def _ask(self, object_id: str) -> tuple[str, bytes] | None:
+        if self._process is None:
+            self._process = _cat_file(self.git_dir, subprocess.PIPE)
+        source, out = self._process.stdin, self._process.stdout
+        assert source is not None
+        assert out is not None
+        try:
+            source.write(object_id.encode() + b"\n")
+            source.flush()
+            line = out.readline()
+        except BrokenPipeError:
+            return None
+        return _object_after(self.git_dir, line, out) if line else None
+
+    def close(self) -> None:
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()
+
+    def abandon(self) -> None:
+        """Drop the process without a word to it: after a fork it is the parent's."""
+        self._process = None
 
 
-_handles: OrderedDict[Path, _Handle] = OrderedDict()
-_handles_lock = threading.Lock()
+def _cat_file(git_dir: Path, stdin: int | IO[bytes], *flags: str) -> subprocess.Popen[bytes]:
+    command = ["git", "--git-dir", str(git_dir), "cat-file", "--batch", *flags]
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(git_dir)
+    )
 
 
-def _handle(git_dir: Path) -> _Handle:
-    with _handles_lock:
-        handle = _handles.pop(git_dir, None) or _Handle(git_dir)
-        _handles[git_dir] = handle
-        while len(_handles) > _OPEN_REPOS:
-            _, oldest = _handles.popitem(last=False)
-            oldest.repo.close()
-        return handle
+def _object_after(git_dir: Path, line: bytes, out: IO[bytes]) -> tuple[str, bytes] | None:
+    """The object that a line of `cat-file --batch` announces; None where the process died in the middle."""
+    facts = line.decode().split()
+    if len(facts) != 3:
+        raise NotFound(f"{git_dir} has no object {facts[0]}")
+    data = out.read(int(facts[2]) + 1)
+    return (facts[1], data[:-1]) if len(data) == int(facts[2]) + 1 else None
+
+
+_readers: OrderedDict[Path, _Reader] = OrderedDict()
+_readers_lock = threading.Lock()
+
+
+def _reader(git_dir: Path) -> _Reader:
+    with _readers_lock:
+        reader = _readers.pop(git_dir, None) or _Reader(git_dir)
+        _readers[git_dir] = reader
+        dropped = [_readers.popitem(last=False)[1] for _ in range(len(_readers) - _OPEN_REPOS)]
+    for old in dropped:
+        old.close()
+    return reader
 
 
 def close(git_dir: Path | None = None) -> None:
-    """End the helper processes of one repo, or of all."""
-    with _handles_lock:
-        for key in [git_dir] if git_dir is not None else list(_handles):
-            handle = _handles.pop(key, None)
-            if handle is not None:
-                handle.repo.close()
+    """End the reading processes of one repo, or of all."""
+    with _readers_lock:
+        keys = [git_dir] if git_dir is not None else list(_readers)
+        dropped = [_readers.pop(key) for key in keys if key in _readers]
+    for reader in dropped:
+        reader.close()
 
 
-def _forget_handles_after_fork() -> None:
-    # A child would talk to its parent's cat-file processes and both would read each other's answers.
-    global _handles_lock
-    _handles_lock = threading.Lock()
-    _handles.clear()
+def _abandon_readers_after_fork() -> None:
+    # A child would talk to its parent's cat-file, and each would read the other's answers.
+    global _readers_lock
+    _readers_lock = threading.Lock()
+    for reader in _readers.values():
+        reader.abandon()
+    _readers.clear()
 
 
-os.register_at_fork(after_in_child=_forget_handles_after_fork)
+os.register_at_fork(after_in_child=_abandon_readers_after_fork)
+atexit.register(close)
 
 
 def _object(git_dir: Path, object_id: str) -> tuple[str, bytes]:
     """Type and content of an object. Raises `NotFound`."""
-    handle = _handle(git_dir)
-    try:
-        return handle.read(object_id)
-    except ValueError:  # GitPython's BadObject, or a cat-file that died
-        close(git_dir)
-        raise NotFound(f"{git_dir} has no object {object_id}") from None
-    except (OSError, AttributeError):  # a cat-file killed from outside: once more with a fresh one
-        close(git_dir)
-        return _handle(git_dir).read(object_id)
+    return _reader(git_dir).read(object_id)
 
 
 def resolve(git_dir: Path, name: str = MAIN) -> str | None:
@@ -362,10 +406,7 @@ def read_blobs(git_dir: Path, blobs: Iterable[str]) -> Iterator[tuple[str, bytes
     with tempfile.TemporaryFile() as wanted:
         wanted.write("".join(f"{blob}\n" for blob in blobs).encode())
         wanted.seek(0)
-        command = ["git", "--git-dir", str(git_dir), "cat-file", "--batch", "--buffer"]
-        with subprocess.Popen(
-            command, stdin=wanted, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(git_dir)
-        ) as process:
+        with _cat_file(git_dir, wanted, "--buffer") as process:
             assert process.stdout is not None
             try:
                 yield from _batch(git_dir, process.stdout)
@@ -375,12 +416,10 @@ def read_blobs(git_dir: Path, blobs: Iterable[str]) -> Iterator[tuple[str, bytes
 
 def _batch(git_dir: Path, out: IO[bytes]) -> Iterator[tuple[str, bytes]]:
     while line := out.readline():
-        facts = line.decode().split()
-        if len(facts) != 3:
-            raise NotFound(f"{git_dir} has no object {facts[0]}")
-        data = out.read(int(facts[2]))
-        out.read(1)
-        yield facts[0], data
+        found = _object_after(git_dir, line, out)
+        if found is None:
+            raise GitError(f"git cat-file died while reading {git_dir}", hint="run it again")
+        yield line.split()[0].decode(), found[1]
 
 
 def has_commit(git_dir: Path, revision: str) -> bool:
@@ -494,10 +533,38 @@ def patch(git_dir: Path, old: str | None, new: str, paths: Sequence[str] = (), *
     return _run(git_dir, "diff", *flags, base, new, "--", *paths).stdout.decode("utf-8", "replace")
 
 
-def grep(git_dir: Path, revision: str, pattern: str, folder: str) -> list[str]:
+def grep(git_dir: Path, revision: str, pattern: str, folder: str, *, ignore_case: bool = False) -> list[str]:
     """Paths below `folder` of the files with a line that the extended regular expression `pattern` finds."""
-    done = _run(git_dir, "grep", "-z", "-l", "-E", "-e", pattern, revision, "--", folder, ok=(0, 1))
+    flags = ["-i"] if ignore_case else []
+    done = _run(git_dir, "grep", "-z", "-l", "-E", *flags, "-e", pattern, revision, "--", folder, ok=(0, 1))
     return [_text(name).split(":", 1)[1] for name in done.stdout.split(b"\0")[:-1]]
+
+
+def paths_ever(git_dir: Path, revision: str, glob: str) -> list[str]:
+    """Paths that some commit up to `revision` deleted and that match a glob of git's (`**` spans folders)."""
+    arguments = ("log", "--first-parent", "-m", "--diff-filter=D", "--no-renames", "--name-only", "-z", "--format=")
+    done = _run(git_dir, "--glob-pathspecs", *arguments, revision, "--", glob)
+    return sorted({_text(name).lstrip("\n") for name in done.stdout.split(b"\0") if name.strip()})
+
+
+def merge_file(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """git's three-way merge of a text; None where the two changes overlap."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("ours", "base", "theirs")]
+        for path, data in zip(paths, (ours, base, theirs), strict=True):
+            path.write_bytes(data)
+        done = _run(Path(folder), "merge-file", "-p", *map(str, paths), ok=tuple(range(128)))
+        return done.stdout if done.returncode == 0 else None
+
+
+def person() -> Author:
+    """Who sits at the keyboard: git's user.name and user.email, else the account's name."""
+    values = {}
+    for key in ("user.name", "user.email"):
+        done = subprocess.run(["git", "config", "--get", key], capture_output=True, check=False)
+        values[key] = done.stdout.decode(errors="replace").strip()
+    account = getpass.getuser()
+    return Author(values["user.name"] or account, values["user.email"] or f"{account}@localhost")
 
 
 def commits_with_prefix(git_dir: Path, prefix: str) -> list[str]:

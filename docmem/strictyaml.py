@@ -89,7 +89,7 @@ class _Reader:
     def feed(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             self._refuse_node_properties(event)
-            plain = event.style is None and event.implicit[0]
+            plain = not event.style and event.implicit[0]  # libyaml says "", PyYAML says None
             self._add(scalar(event.value) if plain else event.value, event)
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             self._refuse_node_properties(event)

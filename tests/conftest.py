@@ -8,7 +8,9 @@ import pytest
 
 from docmem.config import Settings
 
-pytest_plugins = ["tests.support.postgres"]
+import importlib.util
+
+pytest_plugins = ["tests.support.postgres"] if importlib.util.find_spec("tests.support.postgres") else []
 
 
 @pytest.fixture

@@ -1,0 +1,81 @@
+import pytest
+
+from docmem import names
+from docmem.errors import InvalidName
+
+
+@pytest.mark.parametrize("name", ["a", "acme", "0", "a-b", "a" * 63, "acme-2"])
+def test_a_tenant_is_named_by_lowercase_letters_digits_and_dashes(name: str) -> None:
+    assert names.tenant_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "A", "-a", "a" * 64, "a_b", "a.b", "a/b", "..", "acme\n", "acme ", "ä", "a\0", "%", "acme%"]
+)
+def test_any_other_tenant_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidName):
+        names.tenant_name(name)
+
+
+def test_a_subject_is_a_key_or_hashed_as_an_id() -> None:
+    key = names.subject_of_id("acme", "ana")
+    assert names.subject_key("acme", key) == key
+    assert names.subject_key("acme", "ana") == key
+    assert names.subject_key("acme", key.upper()) != key.upper()
+
+
+def test_phone_and_id_of_equal_text_are_different_people() -> None:
+    assert names.subject_of_phone("acme", "+60123") != names.subject_of_id("acme", "+60123")
+
+
+def test_the_same_person_has_another_key_in_another_tenant() -> None:
+    assert names.subject_of_id("acme", "ana") != names.subject_of_id("globex", "ana")
+
+
+def _id(**changes: object) -> str:
+    values: dict[str, object] = {
+        "tenant": "acme", "subject": "s", "thread": "t", "evidence": ["t1", "t2"], "kind": "fact", "text": "Likes tea"
+    }  # fmt: skip
+    return names.memory_id(b"key", **(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_replayed_create_gets_the_same_id() -> None:
+    assert _id() == _id(evidence=["t2", "t1"]) == _id(text="likes  TEA ")
+
+
+@pytest.mark.parametrize(
+    "change", [{"tenant": "b"}, {"thread": "u"}, {"evidence": ["t3"]}, {"kind": "episode"}, {"text": "likes coffee"}]
+)
+def test_a_memory_from_elsewhere_gets_another_id(change: dict[str, object]) -> None:
+    assert _id(**change) != _id()
+
+
+def test_an_id_cannot_be_computed_without_the_secret() -> None:
+    other = names.memory_id(b"other", tenant="acme", subject="s", thread="t", evidence=["t1"], kind="fact", text="x")
+    assert other != names.memory_id(
+        b"key", tenant="acme", subject="s", thread="t", evidence=["t1"], kind="fact", text="x"
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", ".git/config", "a/.GIT/x", "a/.git ", "git~1/x", "a\\b",
+     "a\0b", "a/.g\u200cit/x", "x" * 1025],
+)  # fmt: skip
+def test_a_path_that_leaves_the_repo_or_touches_git_is_refused(path: str) -> None:
+    with pytest.raises(InvalidName):
+        names.safe_path(path)
+
+
+@pytest.mark.parametrize("path", ["a.md", "knowledge/Ärger 记录.md", "a/b\tc.md", "-x.md", "knowledge/.gitignore.md"])
+def test_odd_but_harmless_paths_pass(path: str) -> None:
+    assert names.safe_path(path) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [("Ana likes TEA!", "ana-likes-tea"), ("日本", "memory"), ("Ärger", "arger"), ("x" * 80, "memory")],
+)
+def test_a_slug_is_short_plain_ascii(text: str, slug: str) -> None:
+    assert names.slug(text) == slug
+    assert len(names.slug("word " * 100)) <= 60
