@@ -21,7 +21,9 @@ from docmem.model import TEXT_MAX, Document, Kind, Memory, Profile, Source, Wate
 from docmem.names import is_memory_id
 from docmem.schema import Shape, Text, Time, read
 
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+# Nothing here may repeat what its neighbour repeats: closing marks are stripped by `_heading`, since a pattern for
+# them took cubic time on a heading with a long run of blanks.
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 
 
 class _Source(Shape):
@@ -131,7 +133,7 @@ def parse_document(path: str, data: bytes) -> Document:
     if written is not None:
         title = strictyaml.as_written(written)
     else:
-        title = heading[1] if heading else path.rsplit("/", 1)[-1].removesuffix(".md")
+        title = _heading(heading[1]) if heading else path.rsplit("/", 1)[-1].removesuffix(".md")
     return Document(
         path=path,
         folder=place(path).folder,
@@ -140,6 +142,13 @@ def parse_document(path: str, data: bytes) -> Document:
         meta=values,
         scrubbed=parts.scrubbed + scrubbed,
     )
+
+
+def _heading(text: str) -> str:
+    """A heading without its closing marks: `Title ##` is Title, `C#` is C#."""
+    text = text.rstrip()
+    words = text.rstrip("#")
+    return words.rstrip() if words[-1:].isspace() else text
 
 
 class _DocumentHead(Shape):
