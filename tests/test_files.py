@@ -143,6 +143,6 @@ def test_any_memory_reads_back_as_written(text: str, quote: str, turns: list[str
 
 
 def test_a_heading_with_a_long_run_of_blanks_costs_no_more_than_its_length() -> None:
-    document = parse_document("knowledge/a.md", b"# a" + b" " * 100_000 + b"b ##\ntext\n")
+    document = files.parse_document("knowledge/a.md", b"# a" + b" " * 100_000 + b"b ##\ntext\n")
     assert document.title == "a" + " " * 100_000 + "b"
-    assert parse_document("knowledge/a.md", b"# C#\n").title == "C#"
+    assert files.parse_document("knowledge/a.md", b"# C#\n").title == "C#"
