@@ -1,0 +1,167 @@
+from dataclasses import replace
+
+import pytest
+
+from docmem import files, layout, names, repository, revert
+from docmem.config import Settings
+from docmem.errors import InputError, NotFound
+from docmem.git import Author
+from docmem.model import Memory
+from docmem.repository import Repository
+from docmem.revert import Reverted
+from tests.support.repos import NOW, memory, put, subject
+
+TEA = memory("Ana likes tea.")
+BUS = memory("Ana takes the bus.", number=1)
+PROFILE = layout.profile_path(subject())
+
+
+@pytest.fixture
+def repo(settings: Settings, tenant: str) -> Repository:
+    return repository.open(settings, tenant)
+
+
+def write(settings: Settings, *memories: Memory) -> str:
+    return put(settings, "acme", {one.path: files.render_memory(one) for one in memories})
+
+
+def take_back(repo: Repository, target: str) -> Reverted:
+    return revert.apply(repo, target, now=NOW, author=Author("Priya", "priya@example.org"))
+
+
+def texts(repo: Repository) -> list[str]:
+    return sorted(stored.memory.text for stored in repo.snapshot().memories(subject()))
+
+
+def test_reverting_a_commit_removes_what_it_learned_and_only_that(settings: Settings, repo: Repository) -> None:
+    write(settings, BUS)
+    wrong = write(settings, TEA)
+    done = take_back(repo, wrong)
+    assert done.changed == (TEA.path,)
+    assert texts(repo) == ["Ana takes the bus."]
+    assert repo.snapshot().reverted == {names.statement_hash(subject(), TEA.text)}
+
+
+def test_a_revert_is_one_commit_by_a_person_that_announces_its_deletions(settings: Settings, repo: Repository) -> None:
+    from docmem import git
+
+    wrong = write(settings, TEA)
+    done = take_back(repo, wrong)
+    commit = next(git.history(repo.git_dir, done.revision or ""))
+    assert commit.author.name == "Priya"
+    assert (commit.trailer("Docmem-Reverts"), commit.trailer("Docmem-Deletes")) == (wrong, "1")
+    assert commit.parents == (wrong,)
+
+
+def test_an_update_is_taken_back_to_the_text_before(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    write(settings, replace(TEA, text="Ana hates tea."))
+    take_back(repo, TEA.id)
+    assert texts(repo) == ["Ana likes tea."]
+    assert repo.snapshot().reverted == {names.statement_hash(subject(), "Ana hates tea.")}
+
+
+def test_a_neighbour_edited_since_is_no_conflict(settings: Settings, repo: Repository) -> None:
+    both = write(settings, TEA, BUS)
+    write(settings, replace(BUS, text="Ana takes the train."))
+    done = take_back(repo, TEA.id)
+    assert done.conflicts == ()
+    assert texts(repo) == ["Ana takes the train."]
+    assert take_back(repo, both).conflicts == (BUS.id,)
+    assert texts(repo) == ["Ana takes the train."]
+
+
+def test_another_key_edited_since_is_no_conflict(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    wrong = write(settings, replace(TEA, text="Ana hates tea."))
+    write(settings, replace(TEA, text="Ana hates tea.", importance=9))
+    take_back(repo, wrong)
+    [stored] = repo.snapshot().memories(subject())
+    assert (stored.memory.text, stored.memory.importance) == ("Ana likes tea.", 9)
+
+
+def test_a_real_conflict_names_the_memory_and_changes_nothing(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    wrong = write(settings, replace(TEA, text="Ana hates tea."))
+    head = write(settings, replace(TEA, text="Ana drinks coffee."))
+    done = take_back(repo, wrong)
+    assert (done.revision, done.conflicts) == (None, (TEA.id,))
+    assert repo.head() == head
+
+
+def test_a_deletion_is_taken_back_and_the_statement_may_be_learned_again(settings: Settings, repo: Repository) -> None:
+    wrong = write(settings, TEA)
+    removal = take_back(repo, wrong)
+    take_back(repo, removal.revision or "")
+    assert texts(repo) == ["Ana likes tea."]
+    assert repo.snapshot().reverted == frozenset()
+
+
+def test_reverting_twice_changes_nothing_more(settings: Settings, repo: Repository) -> None:
+    wrong = write(settings, TEA)
+    first = take_back(repo, wrong)
+    assert take_back(repo, wrong) == Reverted(None, (), ())
+    assert repo.head() == first.revision
+
+
+def test_a_moved_memory_is_taken_back_where_it_stands(settings: Settings, repo: Repository) -> None:
+    wrong = write(settings, TEA)
+    moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
+    put(settings, "acme", {TEA.path: None, moved: files.render_memory(TEA)})
+    assert take_back(repo, wrong).changed == (moved,)
+    assert texts(repo) == []
+
+
+def test_a_move_is_taken_back(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
+    move = put(settings, "acme", {TEA.path: None, moved: files.render_memory(TEA)})
+    take_back(repo, move)
+    assert [stored.path for stored in repo.snapshot().memories(subject())] == [TEA.path]
+
+
+def test_a_profile_is_taken_back_key_by_key_and_keeps_its_comments(settings: Settings, repo: Repository) -> None:
+    put(settings, "acme", {PROFILE: b"# by hand\nlifecycle_stage: lead\nattributes:\n  diet: vegan  # says Ana\n"})
+    wrong = put(
+        settings,
+        "acme",
+        {PROFILE: b"# by hand\nlifecycle_stage: active\nattributes:\n  diet: vegan  # says Ana\n  party: two\n"},
+    )
+    put(
+        settings,
+        "acme",
+        {PROFILE: b"# by hand\nlifecycle_stage: active\nattributes:\n  diet: vegetarian  # says Ana\n  party: two\n"},
+    )
+    take_back(repo, wrong)
+    assert repo.snapshot().profile_bytes(subject()) == (
+        b"# by hand\nlifecycle_stage: lead\nattributes:\n  diet: vegetarian  # says Ana\n"
+    )
+
+
+def test_a_document_is_taken_back_by_gits_merge(settings: Settings, repo: Repository) -> None:
+    lines = [f"line {number}\n" for number in range(9)]
+    put(settings, "acme", {"knowledge/a.md": "".join(lines).encode()})
+    wrong = put(settings, "acme", {"knowledge/a.md": "".join(["wrong\n", *lines[1:]]).encode()})
+    put(settings, "acme", {"knowledge/a.md": "".join(["wrong\n", *lines[1:8], "later\n"]).encode()})
+    take_back(repo, wrong)
+    assert repo.snapshot().read("knowledge/a.md") == "".join([*lines[:8], "later\n"]).encode()
+
+
+def test_the_first_commit_and_strangers_are_not_taken_back(settings: Settings, repo: Repository) -> None:
+    first = repo.head()
+    assert first is not None
+    write(settings, TEA)
+    with pytest.raises(InputError, match="first commit"):
+        take_back(repo, first)
+    with pytest.raises(NotFound):
+        take_back(repo, "1" * 40)
+    with pytest.raises(NotFound):
+        take_back(repo, "no such thing")
+
+
+def test_the_watermark_of_a_reverted_window_stays(settings: Settings, repo: Repository) -> None:
+    mark = layout.watermark_path("web-1")
+    data = b"thread: web-1\nsubject: s\nlast_turn: t1\ninput_hash: x\n"
+    wrong = put(settings, "acme", {TEA.path: files.render_memory(TEA), mark: data})
+    take_back(repo, wrong)
+    assert repo.snapshot().read(mark) == data
