@@ -1,0 +1,588 @@
+"""Admission: the deterministic decision on what a model proposed. Pure.
+
+`RULES` is the whole list: each rule has a code, what it does (reject or hold) and one small function. The first that
+applies decides; rejecting rules come first, so that nothing reaches a reviewer that could never be kept. Then the
+window is judged as a whole: too large a share of deletions, and half of a merge, are held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from docmem import files, sensitive
+from docmem.errors import FormatError
+from docmem.instructions import is_instruction
+from docmem.layout import memory_path
+from docmem.model import KINDS, TEXT_MAX, Kind, Memory, Source, Turn
+from docmem.names import is_memory_id, memory_id, normalized, statement_hash
+from docmem.reply import Operation
+from docmem.tenant_config import Policies, Topic
+from docmem.wording import likeness, overlap
+
+Verdict: TypeAlias = Literal["admitted", "held", "rejected"]
+
+QUOTE_MAX = 300
+"""Characters of a quote that are kept."""
+SUPERSEDED = 0.5
+"""Share of a deleted statement's words that a new one must have to count as its successor."""
+
+_HIGH_IMPACT = re.compile(
+    r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|roles?|"
+    r"contacts?|phones?|emails?|passport\w*"
+)
+_HEDGE = re.compile(
+    r"\b(?:maybe|perhaps|might|possibly|not sure|unsure|what if|if i (?:were|was|had|could|win|won)|hypothetical\w*|"
+    r"suppose|imagine|some ?day|one day|i wonder|wondering|i guess|would be nice|could be fun|in theory|let's say|"
+    r"mungkin|vielleicht|peut-être|quizás?|talvez|может быть|也许|もしかして)\b",
+    re.IGNORECASE,
+)
+_STILL_OPEN = re.compile(
+    r"\b(?:consider\w*|think\w* (?:about|of)|might|may|maybe|perhaps|possibl\w*|unsure|undecided|not sure|wonder\w*|"
+    r"dream\w*|idea|interested|would like|someday)\b",
+    re.IGNORECASE,
+)
+_ACKNOWLEDGING = re.compile(
+    r"ok|okay|k|kk|thanks|thank|you|thx|ty|cool|great|nice|good|hi|hello|hey|bye|goodbye|got|it|alright|perfect|lovely|"
+    r"awesome|fine|hmm?|oh|ah|lol|haha|cheers|much|so|very|wow|welcome|night|morning|evening|danke|merci|gracias|"
+    r"obrigad[oa]|terima|kasih|grazie|tak"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An operation as proposed. `target` is a memory id, or what the model gave for one; `names_tenant` see reply."""
+
+    operation: Operation
+    target: str | None = None
+    names_tenant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was said, about whom, and when it is judged. `agent` is None where what is learned is shared by all."""
+
+    tenant: str
+    subject: str
+    thread: str
+    turns: Sequence[Turn]
+    now: datetime
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is there already. `memories`: all of the subject's, by id. `topics`: what the agent declares, by name."""
+
+    memories: Mapping[str, Memory]
+    topics: Mapping[str, Topic]
+    policies: Policies
+    secret: bytes
+    reverted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The decision on one proposal. `code` says why it wasn't simply admitted.
+
+    `before` and `after` are the memory it would change, as it is and as it would be (None: not there). Of a rejected
+    repetition, `before` is the memory that says it already.
+    """
+
+    proposal: Proposal
+    verdict: Verdict
+    code: str | None = None
+    before: Memory | None = None
+    after: Memory | None = None
+
+    @property
+    def op(self) -> Literal["create", "update", "delete"]:
+        """What it comes to: a proposed create may turn out to be an update."""
+        if self.before is None:
+            return "create"
+        return "update" if self.after is not None else "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule may look at: the window, and the state as the rulings before have left it.
+
+    `touched`: ids of the memories those change. `said_again`: ids of those that the window only repeats.
+    """
+
+    window: Window
+    state: State
+    number: int = 0
+    touched: frozenset[str] = frozenset()
+    said_again: frozenset[str] = frozenset()
+
+    def visible(self) -> list[Memory]:
+        """The memories that this agent may see and change: shared ones and its own."""
+        return [each for each in self.state.memories.values() if each.agent in (None, self.window.agent)]
+
+    def target(self, proposal: Proposal) -> Memory | None:
+        """The memory an update or delete is about, if it is there and this agent's to change."""
+        found = self.state.memories.get(proposal.target or "")
+        return found if found is not None and found.agent in (None, self.window.agent) else None
+
+    def evidence(self, proposal: Proposal) -> list[Turn]:
+        """The cited turns that lie in this window."""
+        cited = set(proposal.operation.evidence_turns)
+        return [turn for turn in self.window.turns if turn.id in cited]
+
+
+Applies: TypeAlias = Callable[[Proposal, Case], bool]
+
+
+# ------------------------------------------------------------------------------------------------------- the rules
+
+
+def names_tenant(proposal: Proposal, case: Case) -> bool:
+    """The tenant comes from the repo alone."""
+    return proposal.names_tenant
+
+
+def is_over_the_cap(proposal: Proposal, case: Case) -> bool:
+    """More operations than one window may do."""
+    return case.number >= case.state.policies.admission.max_operations
+
+
+def lacks_id(proposal: Proposal, case: Case) -> bool:
+    """An update or delete of nothing. Never turned into a create."""
+    return proposal.operation.op != "create" and not proposal.target
+
+
+def has_foreign_id(proposal: Proposal, case: Case) -> bool:
+    """A real memory id, but of another subject or another agent."""
+    is_real = proposal.target is not None and is_memory_id(proposal.target)
+    return proposal.operation.op != "create" and is_real and case.target(proposal) is None
+
+
+def has_unknown_id(proposal: Proposal, case: Case) -> bool:
+    """A handle that was never given out."""
+    return proposal.operation.op != "create" and case.target(proposal) is None
+
+
+def creates_what_exists(proposal: Proposal, case: Case) -> bool:
+    """A create that names an existing memory: it can't be told what was meant."""
+    return proposal.operation.op == "create" and case.target(proposal) is not None
+
+
+def has_repeated_id(proposal: Proposal, case: Case) -> bool:
+    """A second operation on one memory."""
+    return proposal.operation.op != "create" and proposal.target in case.touched
+
+
+def deletes_what_is_said_again(proposal: Proposal, case: Case) -> bool:
+    """A delete of what the same window says again: the repetition was dropped because the memory is there."""
+    return proposal.operation.op == "delete" and proposal.target in case.said_again
+
+
+def has_wrong_size(proposal: Proposal, case: Case) -> bool:
+    """Empty, or longer than a memory may be."""
+    return _states(proposal) and not 1 <= len(_text(proposal)) <= TEXT_MAX
+
+
+def has_unknown_kind(proposal: Proposal, case: Case) -> bool:
+    """A kind that format 1 doesn't have."""
+    return _states(proposal) and proposal.operation.kind not in KINDS
+
+
+def has_undeclared_topic(proposal: Proposal, case: Case) -> bool:
+    """A topic that the agent doesn't declare worth remembering."""
+    return _states(proposal) and proposal.operation.topic not in case.state.topics
+
+
+def has_bad_confidence(proposal: Proposal, case: Case) -> bool:
+    """Confidence outside 0 to 1."""
+    return not 0 <= proposal.operation.confidence <= 1
+
+
+def has_bad_importance(proposal: Proposal, case: Case) -> bool:
+    """Importance outside 1 to 10."""
+    return _states(proposal) and not 1 <= proposal.operation.importance <= 10
+
+
+def lacks_evidence(proposal: Proposal, case: Case) -> bool:
+    """No turn cited at all."""
+    return not proposal.operation.evidence_turns
+
+
+def cites_unknown_turn(proposal: Proposal, case: Case) -> bool:
+    """A cited turn that doesn't lie in this window."""
+    return len(case.evidence(proposal)) < len(set(proposal.operation.evidence_turns))
+
+
+def lacks_user_turn(proposal: Proposal, case: Case) -> bool:
+    """What only the assistant, a tool or the system said is no evidence about the person."""
+    return not _user_turns(proposal, case)
+
+
+def rests_on_acknowledgement(proposal: Proposal, case: Case) -> bool:
+    """ "ok thanks" says nothing, whatever was said before it."""
+    return all(_acknowledges(turn.text) for turn in _user_turns(proposal, case))
+
+
+def misquotes(proposal: Proposal, case: Case) -> bool:
+    """The quote stands in none of the cited turns."""
+    quote = proposal.operation.quote
+    return bool(quote and quote.strip()) and not _quoted_turns(proposal, case)
+
+
+def rests_on_speculation(proposal: Proposal, case: Case) -> bool:
+    """A statement as if it were settled, from nothing but "maybe" and "what if"."""
+    if not _states(proposal) or _STILL_OPEN.search(proposal.operation.text):
+        return False
+    said = [sentence for turn in _user_turns(proposal, case) for sentence in _supporting(proposal, turn)]
+    return bool(said) and all(_HEDGE.search(sentence) for sentence in said)
+
+
+def holds_secret(proposal: Proposal, case: Case) -> bool:
+    """A password, key, token or connection string."""
+    return bool(sensitive.secrets(_stored(proposal)))
+
+
+def holds_card_number(proposal: Proposal, case: Case) -> bool:
+    """A payment card's number."""
+    return bool(sensitive.card_numbers(_stored(proposal)))
+
+
+def was_reverted(proposal: Proposal, case: Case) -> bool:
+    """A person took this statement back before."""
+    return _states(proposal) and statement_hash(case.window.subject, _text(proposal)) in case.state.reverted
+
+
+def is_order(proposal: Proposal, case: Case) -> bool:
+    """Instruction-like, beyond the form and content of answers. A quote is data that a prompt never shows."""
+    return _states(proposal) and is_instruction(_text(proposal))
+
+
+def has_high_impact(proposal: Proposal, case: Case) -> bool:
+    """A topic on payment, medical matters, permissions or contact details."""
+    target = case.target(proposal)
+    topics = [proposal.operation.topic if _states(proposal) else "", (target.topic or "") if target else ""]
+    return any(is_high_impact(topic) for topic in topics)
+
+
+def has_low_confidence(proposal: Proposal, case: Case) -> bool:
+    """Confidence below the policy's floor."""
+    return proposal.operation.confidence < case.state.policies.admission.min_confidence
+
+
+def waits_for_review(proposal: Proposal, case: Case) -> bool:
+    """The policy `review: all` sends every change to a person."""
+    return case.state.policies.review == "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A code, what it means for the operation, and when it applies."""
+
+    code: str
+    verdict: Literal["held", "rejected"]
+    applies: Applies
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("tenant_key", "rejected", names_tenant),
+    Rule("too_many", "rejected", is_over_the_cap),
+    Rule("missing_id", "rejected", lacks_id),
+    Rule("foreign_id", "rejected", has_foreign_id),
+    Rule("unknown_id", "rejected", has_unknown_id),
+    Rule("unexpected_id", "rejected", creates_what_exists),
+    Rule("repeated_id", "rejected", has_repeated_id),
+    Rule("contradiction", "rejected", deletes_what_is_said_again),
+    Rule("size", "rejected", has_wrong_size),
+    Rule("unknown_kind", "rejected", has_unknown_kind),
+    Rule("undeclared_topic", "rejected", has_undeclared_topic),
+    Rule("bad_confidence", "rejected", has_bad_confidence),
+    Rule("bad_importance", "rejected", has_bad_importance),
+    Rule("no_evidence", "rejected", lacks_evidence),
+    Rule("unknown_turn", "rejected", cites_unknown_turn),
+    Rule("no_user_turn", "rejected", lacks_user_turn),
+    Rule("acknowledgement", "rejected", rests_on_acknowledgement),
+    Rule("quote_not_found", "rejected", misquotes),
+    Rule("speculation", "rejected", rests_on_speculation),
+    Rule("secret", "rejected", holds_secret),
+    Rule("card_number", "rejected", holds_card_number),
+    # `_outcome` adds: duplicate, unchanged, id_taken, format (all rejected).
+    Rule("reverted_before", "held", was_reverted),
+    Rule("instruction", "held", is_order),
+    Rule("high_impact", "held", has_high_impact),
+    Rule("low_confidence", "held", has_low_confidence),
+    Rule("review_all", "held", waits_for_review),
+    # `_judge_together` adds: delete_share, incomplete_merge (both held).
+)
+_REJECTING = tuple(rule for rule in RULES if rule.verdict == "rejected")
+_HOLDING = tuple(rule for rule in RULES if rule.verdict == "held")
+
+
+def is_high_impact(name: str) -> bool:
+    """Whether a topic or attribute of this name is a matter of payment, health, permission or contact."""
+    return any(_HIGH_IMPACT.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))
+
+
+# ------------------------------------------------------------------------------------------------------- admission
+
+
+def admit(proposals: Sequence[Proposal], window: Window, state: State) -> list[Ruling]:
+    """Decide on each proposal, in order, then on the window as a whole. One ruling a proposal, in their order."""
+    rulings: list[Ruling] = []
+    case = Case(window, state)
+    for number, proposal in enumerate(proposals):
+        ruling = _decide(proposal, replace(case, number=number))
+        rulings.append(ruling)
+        case = _after(case, ruling)
+    return _judge_together(rulings, state)
+
+
+def _decide(proposal: Proposal, case: Case) -> Ruling:
+    for rule in _REJECTING:
+        if rule.applies(proposal, case):
+            return Ruling(proposal, "rejected", rule.code)
+    outcome = _outcome(proposal, case)
+    if outcome.verdict == "rejected":
+        return outcome
+    for rule in _HOLDING:
+        if rule.applies(proposal, case):
+            return replace(outcome, verdict="held", code=rule.code)
+    return outcome
+
+
+def _after(case: Case, ruling: Ruling) -> Case:
+    """The case for the next proposal: what is admitted or held is there to be a duplicate of."""
+    if ruling.verdict == "rejected":
+        repeated = {ruling.before.id} if ruling.before is not None else set()
+        return replace(case, said_again=case.said_again | repeated)
+    touched = {memory.id for memory in (ruling.before, ruling.after) if memory is not None}
+    memories = dict(case.state.memories)
+    if _is_delete(ruling) and ruling.before is not None:
+        del memories[ruling.before.id]
+    if ruling.after is not None:
+        memories[ruling.after.id] = ruling.after
+    return replace(case, state=replace(case.state, memories=memories), touched=case.touched | touched)
+
+
+def _outcome(proposal: Proposal, case: Case) -> Ruling:
+    """What the operation comes to, duplicates considered."""
+    target = case.target(proposal)
+    if proposal.operation.op == "delete":
+        return Ruling(proposal, "admitted", before=target)
+    if target is None:
+        return _created(proposal, case)
+    return _updated(proposal, target, case)
+
+
+def _created(proposal: Proposal, case: Case) -> Ruling:
+    fresh = _memory(proposal, case)
+    taken = case.state.memories.get(fresh.id)
+    if taken is not None:
+        same = normalized(taken.text) == normalized(fresh.text)
+        return Ruling(proposal, "rejected", "duplicate" if same else "id_taken", before=taken)
+    for there in case.visible():
+        like = likeness(there.text, fresh.text)
+        if like == "other" or _is_over(there, case.window.now):
+            continue
+        if there.id in case.touched or not (like == "more" or _has_lapsed(there, case)):
+            return Ruling(proposal, "rejected", "duplicate", before=there)
+        return _checked(Ruling(proposal, "admitted", before=there, after=_merged(there, fresh, restated=True)))
+    return _checked(Ruling(proposal, "admitted", after=fresh))
+
+
+def _updated(proposal: Proposal, target: Memory, case: Case) -> Ruling:
+    fresh = _memory(proposal, case)
+    like = likeness(target.text, fresh.text)
+    if like == "same" and not _has_lapsed(target, case):
+        return Ruling(proposal, "rejected", "unchanged", before=target)
+    for there in case.visible():
+        if there.id != target.id and likeness(there.text, fresh.text) == "same":
+            return Ruling(proposal, "rejected", "duplicate", before=there)
+    after = _merged(target, fresh, restated=like != "other")
+    return _checked(Ruling(proposal, "admitted", before=target, after=after))
+
+
+def _memory(proposal: Proposal, case: Case) -> Memory:
+    """The memory that a proposal describes, as if it were new."""
+    operation, window = proposal.operation, case.window
+    kind = _kind(proposal, case)
+    evidence = [turn.id for turn in case.evidence(proposal)]
+    text = _text(proposal)
+    identity = memory_id(
+        case.state.secret,
+        tenant=window.tenant,
+        subject=window.subject,
+        thread=window.thread,
+        evidence=evidence,
+        kind=kind,
+        text=text,
+    )
+    return Memory(
+        id=identity,
+        kind=kind,
+        text=text,
+        subject=window.subject,
+        path=memory_path(window.subject, identity, text),
+        topic=operation.topic,
+        agent=window.agent,
+        confidence=round(float(operation.confidence), 3),
+        importance=operation.importance,
+        valid_from=min(files.newest(*(turn.at for turn in case.evidence(proposal))) or window.now, window.now),
+        source=Source(thread=window.thread, turns=tuple(evidence), quote=_quote(proposal)),
+    )
+
+
+def _kind(proposal: Proposal, case: Case) -> Kind:
+    """The kind that the topic declares; where it declares none, the model's."""
+    declared = case.state.topics[proposal.operation.topic].kind
+    return declared if declared is not None else next(kind for kind in KINDS if kind == proposal.operation.kind)
+
+
+def _merged(there: Memory, fresh: Memory, *, restated: bool) -> Memory:
+    """`there` with the new statement. Saying a thing again never makes it surer."""
+    surest = fresh.confidence if there.confidence is None else min(there.confidence, fresh.confidence or 0.0)
+    return replace(
+        there,
+        text=fresh.text,
+        kind=fresh.kind,
+        topic=fresh.topic,
+        confidence=surest if restated else fresh.confidence,
+        importance=there.importance if restated else fresh.importance,
+        valid_from=files.newest(there.valid_from, fresh.valid_from) if restated else fresh.valid_from,
+        source=fresh.source,
+    )
+
+
+def _is_over(memory: Memory, now: datetime) -> bool:
+    """Whether its time has been ended on purpose: saying it again is a new memory."""
+    return any(end is not None and end <= now for end in (memory.valid_until, memory.expires))
+
+
+def _has_lapsed(memory: Memory, case: Case) -> bool:
+    """Whether retention no longer serves it: saying it again brings it back."""
+    limit = getattr(case.state.policies.retention, memory.kind)
+    return limit is not None and memory.valid_from is not None and memory.valid_from + limit <= case.window.now
+
+
+def _checked(ruling: Ruling) -> Ruling:
+    """Refuse a text that would not read back as it was: conflict markers, a second head, stray control characters."""
+    assert ruling.after is not None
+    try:
+        back = files.parse_memory(ruling.after.path, files.render_memory(ruling.after))
+    except FormatError:
+        return replace(ruling, verdict="rejected", code="format", before=None, after=None)
+    if back.text != ruling.after.text or back.source != ruling.after.source or back.topic != ruling.after.topic:
+        return replace(ruling, verdict="rejected", code="format", before=None, after=None)
+    return ruling
+
+
+# ------------------------------------------------------------------------------------------------ the whole window
+
+
+def _judge_together(rulings: list[Ruling], state: State) -> list[Ruling]:
+    return _with_supersedes(_without_half_merges(_within_delete_share(rulings, state)))
+
+
+def _within_delete_share(rulings: list[Ruling], state: State) -> list[Ruling]:
+    """Hold all deletions where they are more of the subject's memories than policy allows; one alone never is."""
+    deletes = sum(_is_delete(ruling) for ruling in rulings)
+    if deletes < 2 or deletes <= state.policies.admission.delete_share * len(state.memories):
+        return rulings
+    return [replace(each, verdict="held", code="delete_share") if _is_delete(each) else each for each in rulings]
+
+
+def _without_half_merges(rulings: list[Ruling]) -> list[Ruling]:
+    """Hold the deletions of a window that lost a create or update: they may be the halves of one merge."""
+    lost = any(
+        ruling.proposal.operation.op != "delete"
+        and (
+            ruling.verdict == "held" or (ruling.verdict == "rejected" and ruling.code not in {"duplicate", "unchanged"})
+        )
+        for ruling in rulings
+    )
+    if not lost:
+        return rulings
+    return [replace(each, verdict="held", code="incomplete_merge") if _is_delete(each) else each for each in rulings]
+
+
+def _is_lost(ruling: Ruling) -> bool:
+    """Whether a statement won't be in the repo after this window."""
+    stands = ruling.verdict == "admitted" or (ruling.verdict == "rejected" and ruling.before is not None)
+    return _states(ruling.proposal) and not stands
+
+
+def _with_supersedes(rulings: list[Ruling]) -> list[Ruling]:
+    """Note on a new memory which deleted ones it takes the place of."""
+    gone = [each.before for each in rulings if _is_delete(each) and each.before is not None]
+    return [_superseding(each, gone) for each in rulings]
+
+
+def _superseding(ruling: Ruling, gone: Sequence[Memory]) -> Ruling:
+    if ruling.verdict != "admitted" or ruling.op != "create" or ruling.after is None:
+        return ruling
+    after = ruling.after
+    replaced = tuple(each.id for each in gone if overlap(each.text, after.text) >= SUPERSEDED)
+    return replace(ruling, after=replace(after, supersedes=replaced)) if replaced else ruling
+
+
+def _is_delete(ruling: Ruling) -> bool:
+    return ruling.verdict == "admitted" and ruling.op == "delete"
+
+
+def counted(rulings: Sequence[Ruling], verdict: Verdict) -> dict[str, int]:
+    """How many proposals got this verdict, by code."""
+    return dict(sorted(Counter(each.code or "" for each in rulings if each.verdict == verdict).items()))
+
+
+# --------------------------------------------------------------------------------------------------------- reading
+
+
+def _states(proposal: Proposal) -> bool:
+    return proposal.operation.op != "delete"
+
+
+def _text(proposal: Proposal) -> str:
+    return proposal.operation.text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def _stored(proposal: Proposal) -> str:
+    """All of the proposal that would reach the file."""
+    return f"{proposal.operation.text}\n{proposal.operation.quote or ''}" if _states(proposal) else ""
+
+
+def _user_turns(proposal: Proposal, case: Case) -> list[Turn]:
+    return [turn for turn in case.evidence(proposal) if turn.role == "user"]
+
+
+def _quoted_turns(proposal: Proposal, case: Case) -> list[Turn]:
+    quote = _comparable(proposal.operation.quote or "")
+    return [turn for turn in case.evidence(proposal) if quote in _comparable(turn.text)]
+
+
+def _quote(proposal: Proposal) -> str | None:
+    """The quote as it is kept: one line, cut at a word, so that it still occurs in its turn."""
+    quote = " ".join((proposal.operation.quote or "").split())
+    if len(quote) > QUOTE_MAX:
+        quote = quote[:QUOTE_MAX].rsplit(" ", 1)[0]
+    return quote or None
+
+
+def _comparable(text: str) -> str:
+    """Typographic quotes and dashes as typed ones, the ends without punctuation."""
+    plain = normalized(text).translate({ord(char): "'" for char in "‘’‚‛`´"} | {ord(char): '"' for char in "“”„«»"})
+    return re.sub("[‐-―]", "-", plain).strip(" .,;:!?…\"'")
+
+
+def _acknowledges(text: str) -> bool:
+    words = re.findall(r"\w+", normalized(text))
+    return all(map(_ACKNOWLEDGING.fullmatch, words))
+
+
+def _supporting(proposal: Proposal, turn: Turn) -> list[str]:
+    """The sentences of a turn that support the proposal: those with the quote, else all."""
+    sentences = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", turn.text) if part.strip()]
+    quote = _comparable(proposal.operation.quote or "")
+    return [each for each in sentences if quote and quote in _comparable(each)] or sentences
