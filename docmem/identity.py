@@ -1,0 +1,119 @@
+"""Who is speaking: a verified phone, else an authenticated id, else nobody (and then nothing is remembered).
+
+`VerifiedPhone` is the only type that the phone key accepts, and only the checks here make one: a signed token whose
+issuer vouches for the number, or a messaging provider's webhook whose signature over the raw body holds. A number
+that somebody merely typed proves nothing: it would open another person's memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from docmem.errors import InputError
+from docmem.names import subject_of_id, subject_of_phone
+
+_MADE_HERE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPhone:
+    """A phone number (E.164) that somebody we trust has checked. Made by `phone_from_jwt`, `phone_from_webhook`."""
+
+    e164: str
+    _made_by: object = None
+
+    def __post_init__(self) -> None:
+        if self._made_by is not _MADE_HERE:
+            raise TypeError("a VerifiedPhone comes from phone_from_jwt or phone_from_webhook, not from a bare number")
+
+
+def parse_phone(text: str, *, region: str | None = None) -> str:
+    """A phone number in E.164, so that `+60 12-345 6789` and `0123456789` in Malaysia are one person.
+
+    `region` (two letters) is needed for numbers without `+`. Raises `InputError`.
+    """
+    import phonenumbers
+
+    try:
+        number = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException as error:
+        hint = "write it with its country code, like +60123456789"
+        raise InputError(f"{text!r} is no phone number: {error}", hint=hint) from None
+    if not phonenumbers.is_possible_number(number):
+        raise InputError(f"{text!r} can't be a phone number of its country", hint="check its digits")
+    return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164))
+
+
+def phone_from_jwt(
+    token: str,
+    *,
+    key: Any,
+    algorithms: Sequence[str],
+    issuer: str,
+    audience: str,
+    leeway: float = 30,
+) -> VerifiedPhone | None:
+    """The phone a token vouches for: `phone_number` with `phone_number_verified: true` (OpenID Connect Core, 5.1).
+
+    Signature, issuer, audience and expiry have to hold; the algorithms are named by the caller and `none` is never one.
+    Returns None for a token that doesn't hold, or vouches for no phone.
+    """
+    import jwt
+
+    allowed = [name for name in algorithms if name.lower() != "none"]
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=allowed,
+            issuer=issuer,
+            audience=audience,
+            leeway=leeway,
+            options={"require": ["exp", "iss", "aud"]},
+        )
+    except jwt.PyJWTError:
+        return None
+    if claims.get("phone_number_verified") is not True:
+        return None
+    return _verified(claims.get("phone_number"))
+
+
+def phone_from_webhook(
+    body: bytes, signature: str, *, secret: bytes, sender: Callable[[bytes], str | None]
+) -> VerifiedPhone | None:
+    """The sender's phone of a messaging provider's webhook.
+
+    `signature` is the hex HMAC-SHA256 of the raw body under `secret`, with or without `sha256=` in front (as WhatsApp
+    sends it in X-Hub-Signature-256), compared in constant time before anything of the body is read. `sender` takes the
+    number out of the body. Returns None where the signature doesn't hold or there is no number.
+    """
+    expected = hmac.new(secret, body, hashlib.sha256).hexdigest()
+    given = signature.strip().removeprefix("sha256=").lower()
+    if not secret or not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
+        return None
+    return _verified(sender(body))
+
+
+def _verified(number: object) -> VerifiedPhone | None:
+    if not isinstance(number, str):
+        return None
+    try:
+        return VerifiedPhone(parse_phone(number if number.startswith("+") else f"+{number}"), _MADE_HERE)
+    except InputError:
+        return None
+
+
+def subject_of(tenant: str, *, phone: VerifiedPhone | None = None, authenticated_id: str | None = None) -> str | None:
+    """The subject's key: of the verified phone, else of the authenticated id, else None: then nothing is remembered.
+
+    Two channels that verify one phone speak of one subject.
+    """
+    if phone is not None:
+        if not isinstance(phone, VerifiedPhone):
+            raise TypeError(f"phone must be a VerifiedPhone, not {type(phone).__name__}")
+        return subject_of_phone(tenant, phone.e164)
+    return subject_of_id(tenant, authenticated_id) if authenticated_id else None

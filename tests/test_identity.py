@@ -1,0 +1,117 @@
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import jwt
+import pytest
+
+from docmem import identity, names
+from docmem.errors import InputError
+from docmem.identity import VerifiedPhone
+
+KEY = "a key that is long enough for HS512 as well: 64 bytes at the very least"
+SECRET = b"the provider's secret"
+BODY = json.dumps({"from": "60123456789", "text": "hi"}).encode()
+
+
+def token(key: str = KEY, algorithm: str = "HS256", **changes: object) -> str:
+    claims: dict[str, object] = {
+        "iss": "https://login.example",
+        "aud": "concierge",
+        "exp": datetime.now(UTC) + timedelta(minutes=5),
+        "phone_number": "+60 12-345 6789",
+        "phone_number_verified": True,
+    }
+    merged = {name: value for name, value in (claims | changes).items() if value is not None}
+    return jwt.encode(merged, key if algorithm != "none" else "", algorithm=algorithm)
+
+
+def phone(text: str) -> VerifiedPhone | None:
+    return identity.phone_from_jwt(
+        text, key=KEY, algorithms=["HS256"], issuer="https://login.example", audience="concierge"
+    )
+
+
+def sender(body: bytes) -> str | None:
+    found: Mapping[str, str] = json.loads(body)
+    return found.get("from")
+
+
+def sign(body: bytes, secret: bytes = SECRET) -> str:
+    return "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+def test_two_channels_with_one_verified_phone_are_one_subject() -> None:
+    web = phone(token())
+    messaging = identity.phone_from_webhook(BODY, sign(BODY), secret=SECRET, sender=sender)
+    assert web is not None
+    assert identity.subject_of("acme", phone=web) == identity.subject_of("acme", phone=messaging)
+    assert identity.subject_of("acme", phone=web) == names.subject_of_phone("acme", "+60123456789")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aud": "somebody-else"},
+        {"iss": "https://evil.example"},
+        {"exp": datetime.now(UTC) - timedelta(minutes=5)},
+        {"exp": None},
+        {"aud": None},
+        {"phone_number_verified": False},
+        {"phone_number_verified": "true"},
+        {"phone_number_verified": None},
+        {"phone_number": None},
+        {"phone_number": 60123456789},
+        {"phone_number": "not a number"},
+        {"key": "another key" * 9},
+        {"algorithm": "none"},
+        {"algorithm": "HS512"},
+    ],
+)
+def test_a_token_that_does_not_hold_is_nobody(change: dict[str, str]) -> None:
+    assert phone(token(**change)) is None
+
+
+def test_alg_none_is_refused_even_when_the_caller_lists_it() -> None:
+    found = identity.phone_from_jwt(
+        token(algorithm="none"), key="", algorithms=["none"], issuer="https://login.example", audience="concierge"
+    )
+    assert found is None
+
+
+@pytest.mark.parametrize("signature", ["", "sha256=", "sha256=00", "é", sign(BODY, b"wrong"), sign(BODY + b" ")])
+def test_a_webhook_whose_signature_does_not_hold_is_nobody(signature: str) -> None:
+    assert identity.phone_from_webhook(BODY, signature, secret=SECRET, sender=sender) is None
+
+
+def test_an_empty_secret_verifies_nothing() -> None:
+    assert identity.phone_from_webhook(BODY, sign(BODY, b""), secret=b"", sender=sender) is None
+
+
+def test_a_bare_number_cannot_become_a_verified_phone() -> None:
+    with pytest.raises(TypeError):
+        VerifiedPhone("+60123456789")
+    with pytest.raises(TypeError):
+        identity.subject_of("acme", phone="+60123456789")  # type: ignore[arg-type]
+
+
+def test_phone_then_authenticated_id_then_nobody() -> None:
+    web = phone(token())
+    assert identity.subject_of("acme", phone=web, authenticated_id="ana") != names.subject_of_id("acme", "ana")
+    assert identity.subject_of("acme", authenticated_id="ana") == names.subject_of_id("acme", "ana")
+    assert identity.subject_of("acme") is None
+    assert identity.subject_of("acme", authenticated_id="") is None
+
+
+@pytest.mark.parametrize("text", ["", "hello", "123", "+1", "+60123456789012345678"])
+def test_what_is_no_phone_number_says_so(text: str) -> None:
+    with pytest.raises(InputError):
+        identity.parse_phone(text)
+
+
+def test_one_number_however_written_is_one() -> None:
+    written = ["+60 12-345 6789", "+60123456789", "tel:+60-12-345-6789"]
+    assert {identity.parse_phone(text) for text in written} == {"+60123456789"}
+    assert identity.parse_phone("012-345 6789", region="MY") == "+60123456789"
