@@ -1,0 +1,252 @@
+"""When to consolidate: after a conversation goes quiet, once, one job per subject at a time.
+
+`schedule` enqueues and returns; it never raises into the agent's turn. A thread is due when it has been quiet for the
+debounce, and in any case after the longest wait (which later turns don't reset) or a number of turns. A failed job is
+tried again with growing pauses and then becomes a dead letter, never dropped in silence. Nothing here is the truth:
+after a crash `sweep` finds what is due from the dialogue and the watermarks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol, TypeAlias
+
+from docmem.errors import DocmemError
+from docmem.model import Job
+
+Key: TypeAlias = tuple[str, str]
+"""Tenant and thread."""
+Ended: TypeAlias = Literal["done", "retry"]
+
+_log = logging.getLogger("docmem.scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds and counts that say when a thread is due and how failures are retried."""
+
+    debounce: float = 45.0
+    longest_wait: float = 600.0
+    most_turns: int = 20
+    retries: int = 5
+    first_pause: float = 30.0
+    longest_pause: float = 1800.0
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before attempt `attempt` + 1 (counting from 1)."""
+        return float(min(self.first_pause * 2 ** (attempt - 1), self.longest_pause))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A job that failed for good, and why."""
+
+    job: Job
+    attempts: int
+    reason: str
+
+
+class DeadLetters(Protocol):
+    """Where jobs go that failed for good."""
+
+    def keep(self, letter: DeadLetter) -> None:
+        """Keep it where `docmem jobs` finds it. Raises `DocmemError` where it can't."""
+        ...
+
+
+@dataclass(slots=True)
+class _Pending:
+    job: Job
+    first: float
+    last: float
+    turns: int = 1
+    attempt: int = 0
+    not_before: float = 0.0
+
+    def due(self, timing: Timing) -> float:
+        if self.attempt:
+            return self.not_before
+        if self.turns >= timing.most_turns:
+            return self.last
+        return min(self.last + timing.debounce, self.first + timing.longest_wait)
+
+
+@dataclass
+class Queue:
+    """What waits and what runs. No threads and no clock of its own: the caller says what time it is (seconds)."""
+
+    timing: Timing = Timing()
+    _pending: dict[Key, _Pending] = field(default_factory=dict)
+    _heap: list[tuple[float, int, Key]] = field(default_factory=list)
+    _busy: set[tuple[str, str]] = field(default_factory=set)
+    _parked: dict[tuple[str, str], list[Key]] = field(default_factory=dict)
+    _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, job: Job, *, now: float) -> None:
+        """A turn came: start or extend the wait of its thread. O(log n)."""
+        key = (job.tenant, job.thread)
+        known = self._pending.get(key)
+        if known is None:
+            self._pending[key] = _Pending(job, first=now, last=now)
+            self._push(key)
+            return
+        known.job, known.last, known.turns = job, now, known.turns + 1
+        if known.turns == self.timing.most_turns:
+            self._push(key)  # sooner than its entry says; a later due time is found when the entry comes up
+
+    def take(self, *, now: float) -> list[tuple[Job, int]]:
+        """The jobs to run now, each with its attempt (from 1). Their subjects are busy until `end`."""
+        ready = []
+        while self._heap and self._heap[0][0] <= now:
+            _, _, key = heapq.heappop(self._heap)
+            pending = self._pending.get(key)
+            if pending is None:
+                continue
+            subject = (pending.job.tenant, pending.job.subject)
+            if pending.due(self.timing) > now:
+                self._push(key)
+            elif subject in self._busy:
+                self._parked.setdefault(subject, []).append(key)
+            else:
+                self._busy.add(subject)
+                del self._pending[key]
+                ready.append((pending.job, pending.attempt + 1))
+        return ready
+
+    def end(self, job: Job, attempt: int, ended: Ended, *, now: float) -> DeadLetter | None:
+        """A job is over. A failed one waits for its next attempt; the last failure is handed back."""
+        subject = (job.tenant, job.subject)
+        self._busy.discard(subject)
+        for key in self._parked.pop(subject, []):
+            self._push(key)
+        if ended == "done":
+            return None
+        if attempt > self.timing.retries:
+            return DeadLetter(job, attempt, "")
+        self._retry(job, attempt, now)
+        return None
+
+    def _retry(self, job: Job, attempt: int, now: float) -> None:
+        key = (job.tenant, job.thread)
+        waiting = self._pending.get(key) or _Pending(job, first=now, last=now)
+        waiting.attempt, waiting.not_before = attempt, now + self.timing.pause(attempt)
+        self._pending[key] = waiting
+        self._push(key)
+
+    def next_due(self) -> float | None:
+        """When to look again; None while nothing waits."""
+        return self._heap[0][0] if self._heap else None
+
+    def _push(self, key: Key) -> None:
+        heapq.heappush(self._heap, (self._pending[key].due(self.timing), next(self._number), key))
+
+
+class Scheduler:
+    """Runs consolidations in threads of this process.
+
+    `run` consolidates one job and says whether it is `done` or to `retry`; a `DocmemError` it raises is a retry.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Job], Ended],
+        *,
+        dead_letters: DeadLetters,
+        timing: Timing | None = None,
+        workers: int = 2,
+        clock: Callable[[], float] = time.monotonic,
+        enabled: bool = True,
+    ) -> None:
+        self._run = run
+        self._dead_letters = dead_letters
+        self._queue = Queue(timing or Timing())
+        self._clock = clock
+        self._enabled = enabled
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        self._ready: list[tuple[Job, int]] = []
+
+    def schedule(self, job: Job) -> None:
+        """A turn of this thread came in. Enqueues and returns; never raises into the caller."""
+        if not self._enabled:
+            return
+        with self._changed:
+            self._queue.add(job, now=self._clock())
+            self._changed.notify()
+
+    def start(self) -> None:
+        """Start the worker threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, timeout: float = 30.0) -> None:
+        """Finish what runs and stop. What still waits is found by a sweep after the next start."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def run_due(self) -> int:
+        """Run everything that is due now in this thread; returns how many jobs ran. For tests and for a cron job."""
+        count = 0
+        while claimed := self._claim():
+            self._perform(*claimed)
+            count += 1
+        return count
+
+    def wake(self) -> None:
+        """Look at the clock again (an injected one has moved)."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _claim(self) -> tuple[Job, int] | None:
+        with self._changed:
+            self._ready += self._queue.take(now=self._clock())
+            return self._ready.pop(0) if self._ready else None
+
+    def _work(self) -> None:
+        while not self._stopping:
+            claimed = self._claim()
+            if claimed is not None:
+                self._perform(*claimed)
+                continue
+            with self._changed:
+                due = self._queue.next_due()
+                wait = None if due is None else max(due - self._clock(), 0.0)
+                if not self._stopping and wait != 0.0:
+                    self._changed.wait(wait)
+
+    def _perform(self, job: Job, attempt: int) -> None:
+        ended, reason = self._attempt(job)
+        with self._changed:
+            letter = self._queue.end(job, attempt, ended, now=self._clock())
+            self._changed.notify_all()
+        if letter is not None:
+            self._bury(replace(letter, reason=reason))
+
+    def _attempt(self, job: Job) -> tuple[Ended, str]:
+        try:
+            return self._run(job), "the run ended without being done"
+        except DocmemError as error:
+            _log.warning("consolidation failed: tenant=%s code=%s", job.tenant, error.code)
+            return "retry", f"{error.code}: {error.message}"
+        except Exception as error:  # noqa: BLE001 - a door: a bug in one job must not end the thread of the others
+            _log.exception("consolidation broke: tenant=%s", job.tenant)
+            return "retry", f"{type(error).__name__}: {error}"
+
+    def _bury(self, letter: DeadLetter) -> None:
+        try:
+            self._dead_letters.keep(letter)
+        except DocmemError:
+            _log.critical("dead letter not kept: tenant=%s", letter.job.tenant, exc_info=True)
