@@ -6,6 +6,8 @@ Every expected failure is a `DocmemError`: it says what happened, to what, and (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class DocmemError(Exception):
     """An expected failure. `code` is stable and machine-readable; `hint` says what to do next."""
@@ -77,9 +79,13 @@ class SchemaError(DocmemError):
 
 
 class GuardStop(DocmemError):
-    """A guard stopped the work before anything changed; a person has to confirm it."""
+    """A guard stopped the work before anything changed; a person has to confirm it. `plan` lists what it would do."""
 
     code = "guard_stop"
+
+    def __init__(self, message: str, *, hint: str = "", plan: Sequence[str] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.plan = tuple(plan)
 
 
 class TryAgain(DocmemError):

@@ -1,0 +1,240 @@
+"""What sync has to do, decided without touching anything.
+
+From: what changed, what those files say, what the index holds of them. To: files to serve, rows to delete, files to
+quarantine and to release. A file that can't be read never takes its row away: what it said last stays served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from docmem.layout import CONFIG
+from docmem.model import Memory
+from docmem_sync.reading import Broken, Reading, Value
+
+GUARD_ROWS = 20
+GUARD_SHARE = 0.3
+"""More unannounced deletions than the larger of the two stop sync."""
+
+DUPLICATE = "duplicate_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a plan has to know of a row that is there. `key` is a memory's id, the path of other files."""
+
+    key: str
+    path: str
+    blob: str
+    revision: str
+    created: datetime
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A file in quarantine."""
+
+    path: str
+    blob: str
+    code: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """The rows that a plan is about, by key; all that waits in quarantine, by path; how many files are served."""
+
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    config_blob: str | None = None
+    served: int = 0
+
+    def by_path(self) -> dict[str, Row]:
+        """The rows by the path of their file. A file has one row at most."""
+        return {row.path: row for row in self.rows.values()}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The files in question: those that are there (path to blob) and those that are gone.
+
+    `full`: these are all the files there are, so a row of any other path is gone. `force`: read even what the index
+    holds already.
+    """
+
+    files: Mapping[str, str]
+    gone: Collection[str] = ()
+    full: bool = False
+    force: bool = False
+
+    def holds(self, path: str) -> bool:
+        """Whether the scope says what became of this path."""
+        return self.full or path in self.files or path in self.gone
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A file to serve: its value, in this blob. `commit` > 0: the state which that commit (an index into the commits)
+    made, since the present one can't be read."""
+
+    path: str
+    key: str
+    blob: str
+    value: Value
+    commit: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done. `kept`: rows whose file is as it was; only their history may read differently."""
+
+    serve: tuple[Served, ...] = ()
+    kept: tuple[Row, ...] = ()
+    delete: tuple[Row, ...] = ()
+    quarantine: tuple[Broken, ...] = ()
+    release: tuple[str, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no row changes."""
+        return not (self.serve or self.delete or self.quarantine or self.release)
+
+
+def to_read(scope: Scope, index: Index) -> dict[str, str]:
+    """The files whose content the plan has to see: those the index hasn't got in this state.
+
+    A file in quarantine is not tried again until its blob changes; one that was a second file with another's id is,
+    since the other may be gone.
+    """
+    rows = index.by_path()
+
+    def is_known(path: str, blob: str) -> bool:
+        if path == CONFIG:
+            return blob == index.config_blob
+        row, waiting = rows.get(path), index.waiting.get(path)
+        if waiting is not None:
+            return not scope.full and waiting.blob == blob and waiting.code != DUPLICATE
+        return row is not None and row.blob == blob
+
+    return {path: blob for path, blob in scope.files.items() if scope.force or not is_known(path, blob)}
+
+
+def claims(scope: Scope, index: Index, reading: Reading) -> dict[str, list[str]]:
+    """Memory id to the files that hold it, for ids that more than one holds."""
+    found: dict[str, set[str]] = {}
+    for path, value in reading.values.items():
+        if isinstance(value, Memory):
+            found.setdefault(value.id, set()).add(path)
+    for row in index.rows.values():
+        if row.key in found and _still_holds(row, scope, index, reading):
+            found[row.key].add(row.path)
+    return {memory: sorted(paths) for memory, paths in found.items() if len(paths) > 1}
+
+
+def _still_holds(row: Row, scope: Scope, index: Index, reading: Reading) -> bool:
+    """Whether a row's file is still there with what the row says (and not broken, or changed, or gone)."""
+    if row.path in reading.values or row.path in reading.broken:
+        return False
+    if scope.holds(row.path):
+        return scope.files.get(row.path) == row.blob
+    return row.path not in index.waiting
+
+
+def settled(paths: Iterable[str], index: Index, memory: str) -> str | None:
+    """The file that keeps a contested id without a look at history: it has held it since before these changes."""
+    row = index.rows.get(memory)
+    if row is None or row.path not in paths:
+        return None
+    return row.path if all(path == row.path or _is_new(path, index) for path in paths) else None
+
+
+def _is_new(path: str, index: Index) -> bool:
+    waiting = index.waiting.get(path)
+    return waiting is None or waiting.code == DUPLICATE
+
+
+def refuse_duplicates(reading: Reading, winners: Mapping[str, str]) -> Reading:
+    """The reading with every file but the winner of its id broken."""
+    values, broken = dict(reading.values), dict(reading.broken)
+    for path, value in reading.values.items():
+        if isinstance(value, Memory) and winners.get(value.id, path) != path:
+            del values[path]
+            reason = f"the memory id {value.id} is that of {winners[value.id]}; give a copy an id of its own"
+            blob = reading.blobs[path]
+            broken[path] = Broken(path, blob, DUPLICATE, reading.id_lines.get(blob, 1), reason)
+    return replace(reading, values=values, broken=broken)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An earlier state of a file: which commit made it (index into the commits), and what it said."""
+
+    commit: int
+    blob: str
+    value: Value
+
+
+def plan(scope: Scope, index: Index, reading: Reading, past: Mapping[str, Sequence[State]]) -> Plan:
+    """Decide. `past`: for broken files, their earlier states that can be read, newest first."""
+    served = [_served(path, State(0, reading.blobs[path], value)) for path, value in reading.values.items()]
+    taken = {item.key for item in served}
+    held = {
+        row.key for row in index.rows.values() if not scope.holds(row.path) or _still_holds(row, scope, index, reading)
+    }
+    for path in sorted(reading.broken):
+        states = (_served(path, state) for state in past.get(path, ()))
+        earlier = next((item for item in states if item.key not in taken | held), None)
+        if earlier is not None:
+            served.append(earlier)
+            taken.add(earlier.key)
+    left = [row for row in index.rows.values() if row.key not in taken and scope.holds(row.path)]
+    resolved = {item.path for item in served}
+    kept = [row for row in left if row.path not in resolved and _is_kept(row, scope, reading)]
+    return Plan(
+        serve=tuple(served),
+        kept=tuple(kept),
+        delete=tuple(row for row in left if row not in kept),
+        quarantine=tuple(
+            item for path, item in sorted(reading.broken.items()) if not _waits(item, index.waiting.get(path))
+        ),
+        release=tuple(_released(scope, index, reading)),
+    )
+
+
+def _served(path: str, state: State) -> Served:
+    key = state.value.id if isinstance(state.value, Memory) else path
+    return Served(path, key, state.blob, state.value, state.commit)
+
+
+def _is_kept(row: Row, scope: Scope, reading: Reading) -> bool:
+    """Whether a row stays as it is: its file is as it was, or can't be read any more.
+
+    In a whole-tree pass a row that no state of its file accounts for has no place any more.
+    """
+    if row.path in reading.broken:
+        return not scope.full
+    return scope.files.get(row.path) == row.blob
+
+
+def _waits(item: Broken, waiting: Waiting | None) -> bool:
+    return waiting is not None and (waiting.blob, waiting.code, waiting.line) == (item.blob, item.code, item.line)
+
+
+def _released(scope: Scope, index: Index, reading: Reading) -> Iterable[str]:
+    for path in sorted(index.waiting):
+        still_there = path in scope.files if scope.full else path not in scope.gone
+        if path in reading.values or not still_there:
+            yield path
+
+
+def unannounced(plan: Plan, announced: Collection[str]) -> list[Row]:
+    """The deletions that no commit announced."""
+    return [row for row in plan.delete if row.path not in announced]
+
+
+def stops(deletions: int, index: Index) -> bool:
+    """Whether so many unannounced deletions stop sync until a person confirms them."""
+    return deletions > max(GUARD_ROWS, GUARD_SHARE * index.served)

@@ -1,0 +1,127 @@
+"""Files of a tenant's repo as values, or as the reason why they can't be read. In bulk: one `cat-file` for all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from docmem import files, git
+from docmem.document import scrub
+from docmem.errors import FormatError, InvalidName
+from docmem.layout import FileKind, place
+from docmem.model import Document, Memory, Profile
+from docmem.names import safe_path
+from docmem.tenant_config import TenantConfig, parse_config
+
+Value: TypeAlias = Memory | Profile | Document | TenantConfig
+
+INDEXED: tuple[FileKind, ...] = ("memory", "profile", "document", "config")
+
+_REASON_MAX = 500
+_ID = re.compile(rb"""^id:[ \t]*["']?([0-9a-f]{16})["']?[ \t]*(?:#.*)?\r?$""", re.MULTILINE)
+_HEAD_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A file that can't be read: what is wrong, on which line."""
+
+    path: str
+    blob: str
+    code: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the files say, by path. `ids` and `id_lines` tell of a blob which memory it holds and where it says so."""
+
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    broken: Mapping[str, Broken] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
+    id_lines: Mapping[str, int] = field(default_factory=dict)
+
+
+def is_indexed(path: str) -> bool:
+    """Whether a file at this path is mirrored."""
+    return place(path).kind in INDEXED
+
+
+def printable(path: str) -> str:
+    """A path as the index may hold it: valid text, short enough for a key. Nearly every path is that already."""
+    shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if len(shown.encode()) <= 1024:
+        return shown
+    return f"{shown[:200]}…{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
+
+
+def read(git_dir: Path, wanted: Mapping[str, str], *, also: Iterable[str] = ()) -> Reading:
+    """Read the files `wanted` (path to blob), and of the blobs in `also` which memory they hold."""
+    paths: dict[str, list[str]] = {}
+    for path, blob in wanted.items():
+        paths.setdefault(blob, []).append(path)
+    values: dict[str, Value] = {}
+    broken: dict[str, Broken] = {}
+    ids: dict[str, tuple[str, int]] = {}
+    blobs = list(dict.fromkeys([*paths, *also]))
+    for blob, data in git.read_blobs(git_dir, blobs) if blobs else ():
+        found = memory_id(data)
+        if found:
+            ids[blob] = found
+        for path in paths.get(blob, ()):
+            value = parse(path, blob, data)
+            if isinstance(value, Broken):
+                broken[path] = value
+            else:
+                values[path] = value
+    return Reading(
+        blobs=wanted,
+        values=values,
+        broken=broken,
+        ids={blob: memory for blob, (memory, _) in ids.items()},
+        id_lines={blob: line for blob, (_, line) in ids.items()},
+    )
+
+
+def parse(path: str, blob: str, data: bytes) -> Value | Broken:
+    """One file as a value, or why not."""
+    try:
+        return _parse(safe_path(path), data)
+    except FormatError as error:
+        return Broken(path, blob, error.code, error.line, _reason(error.message))
+    except InvalidName as error:
+        return Broken(path, blob, "bad_path", 1, _reason(error.message))
+
+
+def _parse(path: str, data: bytes) -> Value:
+    kind = place(path).kind
+    if kind not in INDEXED:  # see `printable`
+        raise InvalidName("a path of more than 1024 bytes")
+    if kind == "memory":
+        return files.parse_memory(path, data)
+    if kind == "profile":
+        return files.parse_profile(path, data)
+    if kind == "config":
+        return parse_config(data)
+    return files.parse_document(path, data)
+
+
+def _reason(text: str) -> str:
+    return scrub(text.encode("utf-8", "backslashreplace").decode())[0][:_REASON_MAX]
+
+
+def memory_id(data: bytes) -> tuple[str, int] | None:
+    """Id and line in a memory file's head, without parsing it; None where they aren't plain to see."""
+    if not data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+        return None
+    found = _ID.search(data, 0, _HEAD_MAX)
+    end = data.find(b"\n---", 3, _HEAD_MAX)
+    if found is None or 0 <= end < found.start():
+        return None
+    return found[1].decode(), data.count(b"\n", 0, found.start()) + 1

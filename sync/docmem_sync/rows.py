@@ -1,0 +1,144 @@
+"""Values as rows: plain JSON that one statement spreads into a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from docmem.model import Document, Memory, Profile
+from docmem.projection import project_document, project_memory, projection_hash
+from docmem.tenant_config import TenantConfig
+from docmem_sync import chunks
+from docmem_sync.trace import Trace
+
+_TITLE_MAX = 300
+_BATCH_ROWS = 1_000
+_BATCH_CHARS = 4_000_000
+
+
+def memory_row(memory: Memory, blob: str, trace: Trace) -> dict[str, Any]:
+    """The row of a memory."""
+    projection = project_memory(memory)
+    return {
+        "id": memory.id,
+        "path": memory.path,
+        "blob": blob,
+        "revision": trace.revision,
+        "subject": memory.subject,
+        "agent": memory.agent,
+        "kind": memory.kind,
+        "topic": memory.topic,
+        "text": memory.text,
+        # A double that is too small for a real is an error in Postgres.
+        "confidence": None if memory.confidence is None else round(memory.confidence, 6),
+        "importance": memory.importance,
+        "valid_from": _time(memory.valid_from),
+        "valid_until": _time(memory.valid_until),
+        "expires": _time(memory.expires),
+        "thread": memory.source.thread,
+        "turns": list(memory.source.turns),
+        "quote": memory.source.quote,
+        "uri": memory.source.uri,
+        "supersedes": list(memory.supersedes),
+        "meta": dict(memory.meta),
+        "projection": projection,
+        "projection_hash": projection_hash(projection),
+        "created_at": _time(trace.created),
+        "updated_at": _time(trace.updated),
+    }
+
+
+def profile_row(profile: Profile, path: str, blob: str, trace: Trace) -> dict[str, Any]:
+    """The row of a profile. Its version is the number of commits that changed it."""
+    return {
+        "subject": profile.subject,
+        "path": path,
+        "blob": blob,
+        "revision": trace.revision,
+        "version": trace.changes,
+        "label": profile.label,
+        "preferred_language": profile.preferred_language,
+        "locale": profile.locale,
+        "lifecycle_stage": profile.lifecycle_stage,
+        "last_interaction_at": _time(profile.last_interaction_at),
+        "remember": profile.remember,
+        "attributes": dict(profile.attributes),
+        "pinned": list(profile.pinned),
+        "meta": dict(profile.meta),
+        "updated_at": _time(trace.updated),
+    }
+
+
+def document_rows(document: Document, blob: str, trace: Trace) -> list[dict[str, Any]]:
+    """The rows of a document, one a chunk."""
+    # The title goes into every chunk's projection: a heading of a megabyte would come back by the gigabyte.
+    title = document.title[:_TITLE_MAX]
+    return [_chunk_row(replace(document, title=title, text=text), number, blob, trace)
+            for number, text in enumerate(chunks.split(document.text))]  # fmt: skip
+
+
+def _chunk_row(document: Document, chunk: int, blob: str, trace: Trace) -> dict[str, Any]:
+    projection = project_document(document)
+    return {
+        "path": document.path,
+        "chunk": chunk,
+        "id": document_id(document.path),
+        "blob": blob,
+        "revision": trace.revision,
+        "folder": document.folder,
+        "title": document.title,
+        "text": document.text,
+        "meta": dict(document.meta),
+        "projection": projection,
+        "projection_hash": projection_hash(projection),
+        "updated_at": _time(trace.updated),
+    }
+
+
+def document_id(path: str) -> str:
+    """16 hex digits that stand for a document in a packet's spans."""
+    return hashlib.sha256(path.encode()).hexdigest()[:16]
+
+
+def config_row(config: TenantConfig, blob: str | None, revision: str) -> dict[str, Any]:
+    """The row of a tenant's settings. Retention is in seconds, null for ever."""
+    policies = config.policies
+    retention = {kind: getattr(policies.retention, kind) for kind in type(policies.retention).model_fields}
+    return {
+        "config": config.model_dump(mode="json"),
+        "language": config.language,
+        "retention": {kind: age and int(age.total_seconds()) for kind, age in retention.items()},
+        "budgets": policies.budgets.model_dump(mode="json"),
+        "weights": policies.weights.model_dump(mode="json"),
+        "blob": blob,
+        "revision": revision,
+    }
+
+
+DEFAULT_CONFIG = TenantConfig(format=1)
+"""What holds for a tenant without a readable docmem.yaml."""
+
+
+def batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence[Mapping[str, Any]], str]]:
+    """Rows in handy numbers, each with its JSON."""
+    batch: list[Mapping[str, Any]] = []
+    texts: list[str] = []
+    size = 0
+    for row in rows:
+        text = json.dumps(row, ensure_ascii=False)
+        if batch and (len(batch) >= _BATCH_ROWS or size + len(text) > _BATCH_CHARS):
+            yield batch, f"[{','.join(texts)}]"
+            batch, texts, size = [], [], 0
+        batch.append(row)
+        texts.append(text)
+        size += len(text)
+    if batch:
+        yield batch, f"[{','.join(texts)}]"
+
+
+def _time(when: datetime | None) -> str | None:
+    return when.isoformat() if when is not None else None

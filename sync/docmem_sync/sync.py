@@ -1,0 +1,393 @@
+"""Mirror a tenant's branch into Postgres: changes, rows and watermark in one transaction, then vectors.
+
+One sync at a time for a tenant. A crash anywhere means: run it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import psycopg
+
+from docmem import db, git, repository
+from docmem.config import Settings
+from docmem.embedding import Embedder
+from docmem.errors import DocmemError, GuardStop, NotFound, ServerUnavailable, TryAgain
+from docmem.git import Commit
+from docmem.layout import CONFIG, place
+from docmem.model import Memory
+from docmem.projection import VERSION
+from docmem.repository import Repository
+from docmem.tenant_config import TenantConfig
+from docmem_sync import embed, migrate, plan, reading
+from docmem_sync import trace as tracing
+from docmem_sync.plan import Index, Plan, Row, Scope, State
+from docmem_sync.reading import Broken, Reading
+from docmem_sync.rows import DEFAULT_CONFIG
+from docmem_sync.store import Mark, Store
+from docmem_sync.trace import Trace
+
+LOCK_SECONDS = 10.0
+"""How long a sync waits for another one of the same tenant."""
+
+_PLAN_LINES = 20
+_log = logging.getLogger("docmem.sync")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSync:
+    """What one sync did. `upserts`, `deletes` and `unchanged` count files; `quarantined` is all that waits now."""
+
+    tenant: str
+    before: str | None = None
+    after: str | None = None
+    upserts: int = 0
+    deletes: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    pending_embeddings: int = 0
+    reconciled: bool = False
+    quarantined: tuple[plan.Waiting, ...] = ()
+    seconds: float = 0.0
+    error: DocmemError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """A row of `sync --json`; `error` only where there is one."""
+        shown: dict[str, Any] = {
+            "tenant": self.tenant,
+            "from": self.before,
+            "to": self.after,
+            "upserts": self.upserts,
+            "deletes": self.deletes,
+            "unchanged": self.unchanged,
+            "embedded": self.embedded,
+            "pending_embeddings": self.pending_embeddings,
+            "reconciled": self.reconciled,
+            "quarantined": [{"path": item.path, "code": item.code, "line": item.line} for item in self.quarantined],
+            "seconds": round(self.seconds, 3),
+        }
+        if self.error is not None:
+            shown["error"] = {"code": self.error.code, "message": self.error.message, "hint": self.error.hint}
+        return shown
+
+
+def sync_all(
+    settings: Settings,
+    tenants: Iterable[str],
+    *,
+    confirm_deletes: bool = False,
+    rebuild: bool = False,
+    embedder: Embedder | None = None,
+) -> list[TenantSync]:
+    """Sync several tenants. What stops one (see its `error`) doesn't stop the others, but a server that's away does."""
+    migrate.ensure(settings)
+    done = []
+    with closing(db.connect(settings, "sync")) as connection:
+        for tenant in tenants:
+            try:
+                job = _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild)
+                done.append(job.run(embedder))
+            except ServerUnavailable:
+                raise
+            except DocmemError as error:
+                done.append(TenantSync(tenant, error=error))
+    return done
+
+
+def sync_tenant(
+    settings: Settings,
+    tenant: str,
+    *,
+    confirm_deletes: bool = False,
+    rebuild: bool = False,
+    embedder: Embedder | None = None,
+) -> TenantSync:
+    """Bring a tenant's rows to its branch's head, and embed them with `embedder` (None: no vectors are made).
+
+    `rebuild` reads every file again; vectors of unchanged texts stay. Raises `NotFound` (no such tenant or branch),
+    `GuardStop` (more deletions than a person should leave unread), `TryAgain` and what `db.connect` raises.
+    """
+    repo = repository.open(settings, tenant)
+    migrate.ensure(settings)
+    with closing(db.connect(settings, "sync")) as connection:
+        return _Job(connection, repo, confirm_deletes, rebuild).run(embedder)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One tenant's sync."""
+
+    connection: psycopg.Connection[Any]
+    repo: Repository
+    confirm_deletes: bool
+    rebuild: bool
+
+    def run(self, embedder: Embedder | None) -> TenantSync:
+        started = time.monotonic()
+        try:
+            with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
+                store = Store(cursor, self.repo.tenant)
+                self._lock(store)
+                done = self._mirror(store)
+            done = self._embed(done, embedder)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise ServerUnavailable(
+                f"{self.repo.tenant}: Postgres went away: {str(error).splitlines()[0]}", hint="run it again"
+            ) from error
+        return replace(done, seconds=time.monotonic() - started)
+
+    def _lock(self, store: Store) -> None:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while not store.try_lock():
+            if time.monotonic() > deadline:
+                raise TryAgain(
+                    f"another sync of {self.repo.tenant} is at work for {LOCK_SECONDS:.0f} s", hint="run it again later"
+                )
+            time.sleep(0.02)
+
+    def _embed(self, done: TenantSync, embedder: Embedder | None) -> TenantSync:
+        if embedder is None:
+            return done
+        embedded = embed.embed(self.connection, self.repo.tenant, embedder=embedder)
+        left = embed.pending(self.connection, self.repo.tenant, model=embedder.model)
+        return replace(done, embedded=embedded, pending_embeddings=left)
+
+    def _mirror(self, store: Store) -> TenantSync:
+        head = self._head()
+        state = store.state()
+        done = TenantSync(self.repo.tenant, before=state.revision if state else None, after=head)
+        if head is None:
+            if state is not None:
+                raise _branch_gone(self.repo, f"{state.revision[:12]} is indexed")
+            return done
+        pass_ = _choose(self.repo, head, done.before, again=self._reads_all(state))
+        if pass_ is None:
+            return replace(done, unchanged=store.served(), quarantined=tuple(store.waiting()))
+        if pass_.lost:
+            _log.warning(
+                "%s: the indexed revision %s is no longer part of main; every file is compared",
+                self.repo.tenant,
+                done.before,
+            )
+        work = _Work(self.repo, store, pass_)
+        self._guard(work)
+        self._write(store, work, head)
+        upserts = sum(item.path != CONFIG for item in work.plan.serve)
+        return replace(
+            done,
+            upserts=upserts,
+            deletes=len(work.plan.delete),
+            unchanged=store.served() - upserts,
+            reconciled=pass_.lost,
+            quarantined=tuple(store.waiting()),
+        )
+
+    def _write(self, store: Store, work: _Work, head: str) -> None:
+        traces = work.traces()
+        config = work.config()
+        if config is not None:
+            value, blob = config
+            trace = traces.get((CONFIG, 0))
+            store.write_config(value, blob, trace.revision if trace else head)
+        store.apply(work.plan, traces, head)
+        store.restamp(work.restamps(traces))
+        store.write_state(head)
+
+    def _reads_all(self, state: Mark | None) -> bool:
+        return self.rebuild or (state is not None and state.projection != VERSION)
+
+    def _head(self) -> str | None:
+        head = self.repo.head()
+        if head is None:
+            branches = git.refs(self.repo.git_dir, "refs/heads")
+            if branches:
+                raise _branch_gone(self.repo, f"it has {', '.join(sorted(branches))}")
+            if git.resolve(self.repo.git_dir, "HEAD") is not None:
+                raise _branch_gone(self.repo, "it has a detached HEAD")
+        return head
+
+    def _guard(self, work: _Work) -> None:
+        rows = plan.unannounced(work.plan, tracing.announced(work.commits))
+        if self.confirm_deletes or not plan.stops(len(rows), work.index):
+            return
+        lines = [f"delete {row.path}" for row in rows[:_PLAN_LINES]]
+        if len(rows) > _PLAN_LINES:
+            lines.append(f"and {len(rows) - _PLAN_LINES} more")
+        raise GuardStop(
+            f"{self.repo.tenant}: this would delete {len(rows)} of {work.index.served} rows, and no commit announces "
+            "it; nothing was changed",
+            hint=f"if it is meant: docmem sync {self.repo.tenant} --confirm-deletes",
+            plan=lines,
+        )
+
+
+def _branch_gone(repo: Repository, what: str) -> NotFound:
+    return NotFound(
+        f"{repo.tenant} has no branch main ({what})",
+        hint=f"bring it back: git --git-dir {repo.git_dir} branch main REVISION",
+    )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Which commits a sync is about: those since `since`, or all. `lost`: the indexed revision is off the chain."""
+
+    head: str
+    since: str | None
+    force: bool = False
+    lost: bool = False
+
+
+def _choose(repo: Repository, head: str, indexed: str | None, *, again: bool) -> _Pass | None:
+    """Tell the cases apart; None where there is nothing to do."""
+    if indexed is None or again:
+        return _Pass(head, since=None, force=again)
+    if indexed == head:
+        return None
+    if git.is_first_parent_ancestor(repo.git_dir, indexed, head):
+        return _Pass(head, since=indexed)
+    return _Pass(head, since=None, lost=True)
+
+
+class _Work:
+    """Gathers what the plan needs: from git what changed and what it says, from the store what is there."""
+
+    def __init__(self, repo: Repository, store: Store, which: _Pass) -> None:
+        self.store = store
+        self.which = which
+        self.git_dir = repo.git_dir
+        self.commits = list(git.history(self.git_dir, which.head, since=which.since))
+        self.scope = self._scope()
+        self.index = store.index(None if self.scope.full else [*self.scope.files, *self.scope.gone])
+        self.scope = _with_duplicates(self.scope, self.index)
+        self.reading = self._read()
+
+    def _scope(self) -> Scope:
+        if self.which.since is None:
+            files = git.files(self.git_dir, self.which.head)
+            return Scope(_indexed(files.items()), full=True, force=self.which.force)
+        changed = git.changes(self.git_dir, self.which.since, self.which.head)
+        there = _indexed((change.path, change.new) for change in changed if change.new is not None)
+        return Scope(there, gone={reading.printable(change.path) for change in changed if change.new is None})
+
+    def _read(self) -> Reading:
+        found = reading.read(self.git_dir, plan.to_read(self.scope, self.index), also=_memory_blobs(self.commits))
+        self.index = self.store.with_memories(self.index, _ids(found.values.values()))
+        return plan.refuse_duplicates(found, self._winners(found))
+
+    def _winners(self, found: Reading) -> dict[str, str]:
+        """The file that keeps each id which several files hold."""
+        winners = {}
+        for memory, paths in plan.claims(self.scope, self.index, found).items():
+            kept = plan.settled(paths, self.index, memory)
+            winners[memory] = kept or tracing.holder(self._all_commits, paths, memory, self._all_ids)
+        return winners
+
+    @cached_property
+    def _all_commits(self) -> Sequence[Commit]:
+        if self.which.since is None:
+            return self.commits
+        return list(git.history(self.git_dir, self.which.head))
+
+    @cached_property
+    def _all_ids(self) -> Mapping[str, str]:
+        return reading.read(self.git_dir, {}, also=_memory_blobs(self._all_commits)).ids
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        past = self._past()
+        values = [state.value for states in past.values() for state in states]
+        self.index = self.store.with_memories(self.index, _ids(values))
+        return plan.plan(self.scope, self.index, self.reading, past)
+
+    def _past(self) -> dict[str, list[State]]:
+        """Earlier states of the broken files that can be read, newest first."""
+        states = tracing.versions(self.commits, self.reading.broken)
+        blobs = {blob for found in states.values() for _, blob in found}
+        contents = dict(git.read_blobs(self.git_dir, sorted(blobs))) if blobs else {}
+        past: dict[str, list[State]] = {}
+        for path, found in states.items():
+            for commit, blob in found:
+                value = reading.parse(path, blob, contents[blob])
+                if not isinstance(value, Broken):
+                    past.setdefault(path, []).append(State(commit, blob, value))
+        return past
+
+    def traces(self) -> dict[tuple[str, int], Trace]:
+        """What history says of each file that is served or kept, by key and commit."""
+        keys: dict[int, dict[str, str]] = {0: {row.path: row.key for row in self.plan.kept}}
+        for item in self.plan.serve:
+            keys.setdefault(item.commit, {})[item.path] = item.key
+        found: dict[tuple[str, int], Trace] = {}
+        for commit, wanted in keys.items():
+            for key, trace in tracing.trace(self.commits[commit:], wanted, self.reading.ids).items():
+                found[key, commit] = self._continued(trace, self.index.rows.get(key))
+        self._complete(found)
+        return found
+
+    def _continued(self, trace: Trace, row: Row | None) -> Trace:
+        if trace.whole or row is None:
+            return trace
+        return replace(trace, created=row.created, changes=trace.changes + row.version)
+
+    def _complete(self, found: dict[tuple[str, int], Trace]) -> None:
+        """Traces of files that come back to the index: their history began before these commits."""
+        for item in self.plan.serve:
+            trace = found.get((item.key, item.commit))
+            if trace is None or (not trace.whole and item.key not in self.index.rows):
+                later = self._all_commits[item.commit :]
+                found[item.key, item.commit] = tracing.trace(later, {item.path: item.key}, self._all_ids)[item.key]
+
+    def restamps(self, traces: Mapping[tuple[str, int], Trace]) -> list[tuple[Row, Trace]]:
+        """The rows of unchanged files of which history says something else now (it was rewritten)."""
+        found = ((row, traces.get((row.key, 0))) for row in self.plan.kept)
+        return [(row, trace) for row, trace in found if trace is not None and _differs(row, trace)]
+
+    def config(self) -> tuple[TenantConfig, str | None] | None:
+        """The settings to write and their blob; None where they are as they were, or can't be read."""
+        for item in self.plan.serve:
+            if isinstance(item.value, TenantConfig):
+                return item.value, item.blob
+        gone = CONFIG not in self.scope.files and self.scope.holds(CONFIG) and self.index.config_blob is not None
+        return (DEFAULT_CONFIG, None) if gone or self.store.language() is None else None
+
+
+def _indexed(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    return {reading.printable(path): blob for path, blob in files if blob is not None and reading.is_indexed(path)}
+
+
+def _with_duplicates(scope: Scope, index: Index) -> Scope:
+    """The scope with the files that wait because another one has their id: that one may be gone now."""
+    if scope.full:
+        return scope
+    again = {
+        path: item.blob for path, item in index.waiting.items() if item.code == plan.DUPLICATE and not scope.holds(path)
+    }
+    return replace(scope, files={**scope.files, **again})
+
+
+def _memory_blobs(commits: Iterable[Commit]) -> Iterator[str]:
+    for commit in commits:
+        for change in commit.changes:
+            if place(change.path).kind == "memory":
+                yield from (blob for blob in (change.old, change.new) if blob is not None)
+
+
+def _ids(values: Iterable[object]) -> list[str]:
+    return [value.id for value in values if isinstance(value, Memory)]
+
+
+def _differs(row: Row, trace: Trace) -> bool:
+    kind = place(row.path).kind
+    return (
+        row.revision != trace.revision
+        or (kind == "memory" and row.created != trace.created)
+        or (kind == "profile" and row.version != trace.changes)
+    )

@@ -1,0 +1,125 @@
+"""What the first-parent chain says about a row: the commit that changed it last, when it began, how often it changed.
+
+Pure. Commits come newest first. A trace that meets the beginning of its file or memory is `whole`; one that doesn't
+goes on in the row that is there from an earlier sync. So an index that was brought along commit by commit and one
+that is built anew say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from docmem.git import Change, Commit
+from docmem.layout import place
+
+DELETES = "Docmem-Deletes"
+"""Trailer by which the engine announces how many memories a commit deletes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`revision` and `updated` of the last change, `created` of the first one seen, and how many were seen."""
+
+    revision: str
+    updated: datetime
+    created: datetime
+    changes: int
+    whole: bool = False
+
+
+def trace(commits: Iterable[Commit], keys: Mapping[str, str], ids: Mapping[str, str]) -> dict[str, Trace]:
+    """Follow files back, each under its key: a memory's id, or the path of another file.
+
+    `keys`: path to key, as things stand at the newest commit. `ids`: blob to memory id. A memory is followed from
+    path to path: where its file begins, or held another memory before, it came from the file that held it then.
+    """
+    traces: dict[str, Trace] = {}
+    standing = dict(keys)
+    for commit in commits:
+        changed = {change.path: change for change in commit.changes}
+        touched = [path for path in changed if path in standing] if len(changed) < len(standing) else standing
+        moved: dict[str, str] = {}
+        for path in [path for path in touched if path in changed]:
+            key = standing.pop(path)
+            origin = _origin(changed, path, key, ids)
+            traces[key] = _touched(traces.get(key), commit, whole=origin is None)
+            if origin is not None:
+                moved[origin] = key
+        standing.update(moved)
+        if not standing:
+            break
+    return traces
+
+
+def _origin(changed: Mapping[str, Change], path: str, key: str, ids: Mapping[str, str]) -> str | None:
+    """Where the file of `key` stood before this commit; None where it begins here."""
+    change = changed[path]
+    if change.old is not None and ids.get(change.old, key) == key:  # a head that couldn't be read is taken for it
+        return path
+    for other in sorted(changed):
+        before, after = changed[other].old, changed[other].new
+        if before is not None and ids.get(before) == key and ids.get(after or "") != key:
+            return other
+    return None
+
+
+def _touched(seen: Trace | None, commit: Commit, *, whole: bool) -> Trace:
+    if seen is None:
+        return Trace(commit.id, commit.when, commit.when, changes=1, whole=whole)
+    return replace(seen, created=commit.when, changes=seen.changes + 1, whole=whole)
+
+
+def announced(commits: Iterable[Commit]) -> set[str]:
+    """Paths whose last deletion its commit announced, with a trailer that gives the number it deletes."""
+    last: dict[str, bool] = {}
+    for commit in commits:
+        gone = [change for change in commit.changes if change.new is None]
+        said = bool(gone) and commit.trailer(DELETES) in _counts(commit)
+        for change in gone:
+            last.setdefault(change.path, said)
+    return {path for path, said in last.items() if said}
+
+
+def _counts(commit: Commit) -> set[str]:
+    """The numbers by which a commit may call its deletions: its memories', or all that it takes out of the index.
+
+    A pure move is no deletion: its blob stands elsewhere afterwards.
+    """
+    kept = {change.new for change in commit.changes if change.new is not None}
+    gone = [place(change.path).kind for change in commit.changes if change.new is None and change.old not in kept]
+    memories = sum(kind == "memory" for kind in gone)
+    return {str(memories), str(sum(kind in {"memory", "profile", "document"} for kind in gone))} - {"0"}
+
+
+def versions(commits: Iterable[Commit], paths: Collection[str]) -> dict[str, list[tuple[int, str]]]:
+    """(index into `commits`, blob) of the states that files had, newest first, back to where each began."""
+    found: dict[str, list[tuple[int, str]]] = {path: [] for path in paths}
+    open_ = set(paths)
+    for index, commit in enumerate(commits):
+        for change in commit.changes:
+            if change.path not in open_:
+                continue
+            if change.new is not None:
+                found[change.path].append((index, change.new))
+            if change.old is None:
+                open_.discard(change.path)
+        if not open_:
+            break
+    return found
+
+
+def holder(commits: Sequence[Commit], claimants: Collection[str], memory: str, ids: Mapping[str, str]) -> str:
+    """Which of several files with one memory id keeps it: the one that has held it longest, then the first by path."""
+    states = versions(commits, claimants)
+    return min(claimants, key=lambda path: (-_held_since(states[path], memory, ids), path))
+
+
+def _held_since(states: Iterable[tuple[int, str]], memory: str, ids: Mapping[str, str]) -> int:
+    since = -1
+    for index, blob in states:
+        if ids.get(blob, memory) != memory:
+            break
+        since = index
+    return since
