@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from docmem.config import Settings
+from tests.support.cli import Shell
 
-import importlib.util
-
-pytest_plugins = ["tests.support.postgres"] if importlib.util.find_spec("tests.support.postgres") else []
+pytest_plugins = ["tests.support.postgres"]
 
 
 @pytest.fixture
@@ -26,3 +25,9 @@ def tenant(settings: Settings) -> str:
 
     repository.create(settings, "acme")
     return "acme"
+
+
+@pytest.fixture
+def shell(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The command line on the root of `settings`, without Postgres."""
+    return Shell(settings.root, capsys, monkeypatch)

@@ -1,0 +1,73 @@
+"""`docmem status`, `docmem doctor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from docmem.cli.output import columns, json_option, note, print_json, short
+
+
+@click.command(short_help="What is served, and how far behind.")
+@click.argument("tenants", nargs=-1, metavar="[TENANT…]")
+@json_option
+def status(tenants: tuple[str, ...], as_json: bool) -> int:
+    """What is served, how far behind it is, and what could not be read. Exit 1 when something needs you."""
+    from docmem import repository
+    from docmem.config import settings
+    from docmem_sync.status import status as look
+
+    configured = settings()
+    for tenant in tenants:
+        repository.open(configured, tenant)
+    found = look(configured, list(tenants) or repository.tenants(configured))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    return 0 if _is_well(found) else 1
+
+
+def _is_well(found: dict[str, Any]) -> bool:
+    behind = any(row["quarantined"] or row["lag_commits"] for row in found["tenants"])
+    return bool(found["server"]["reachable"]) and not behind
+
+
+def _print(found: dict[str, Any]) -> None:
+    server = found["server"]
+    if not server["reachable"]:
+        note(f"Postgres can't be reached: {server.get('reason', 'no answer')}")
+    else:
+        where = "embedded" if server["embedded"] else "external"
+        click.echo(f"Postgres {server['version']}, pgvector {server['pgvector']} ({where})")
+    rows = [["tenant", "head", "synced", "behind", "rows", "quarantined", "no vector", "review"]]
+    for row in found["tenants"]:
+        counts = [row[key] for key in ("lag_commits", "rows", "quarantined", "pending_embeddings", "review")]
+        rows.append([row["tenant"], short(row["head"]), short(row["synced"]), *map(_count, counts)])
+    click.echo(columns(rows) if len(rows) > 1 else "no tenants yet; make one with: docmem init TENANT")
+    for row in found["tenants"]:
+        for bad in row.get("quarantine", []):
+            note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+@click.command(short_help="Check everything; name what mends a fault.")
+@json_option
+def doctor(as_json: bool) -> int:
+    """Check git, Postgres, roles, row-level security and each tenant; name what mends each fault. Exit 1 on any."""
+    from docmem.config import settings
+    from docmem_sync.status import doctor as examine
+
+    checks = examine(settings())
+    if as_json:
+        print_json({"checks": [check.as_json() for check in checks]})
+    else:
+        for check in checks:
+            click.echo(f"{'ok   ' if check.ok else 'FAIL '} {check.name}: {check.detail}")
+            if not check.ok:
+                click.echo(f"      {check.hint}")
+    return 0 if all(check.ok for check in checks) else 1

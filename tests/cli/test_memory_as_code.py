@@ -1,0 +1,88 @@
+"""`log`, `show`, `diff`, `why`, `revert` on the command line."""
+
+from dataclasses import replace
+
+import pytest
+
+from docmem import files
+from docmem.config import Settings
+from tests.support.cli import Shell
+from tests.support.repos import memory, put, subject
+
+TEA = memory("Ana likes tea.")
+
+
+@pytest.fixture
+def learned(settings: Settings, tenant: str) -> tuple[str, str]:
+    first = put(settings, tenant, {TEA.path: files.render_memory(TEA)}, "Learn\n\nDocmem-Thread: web-1\n")
+    green = replace(TEA, text="Ana likes green tea.")
+    return first, put(settings, tenant, {TEA.path: files.render_memory(green)}, "Learn more")
+
+
+def test_log_tells_what_each_commit_did(shell: Shell, learned: tuple[str, str]) -> None:
+    rows = shell("log", "acme", "--json").json
+    assert [row["revision"] for row in rows[:2]] == [learned[1], learned[0]]
+    assert rows[1]["changes"] == [{"op": "create", "id": TEA.id, "path": TEA.path, "file": "memory"}]
+    text = shell("log", "acme").out
+    assert f"+ {TEA.id}  Ana likes tea." in text
+    assert "thread web-1" in text
+    assert len(shell("log", "acme", "-n", "1", "--json").json) == 1
+    assert len(shell("log", "acme", "--memory", TEA.id[:8], "--json").json) == 2
+    assert len(shell("log", "acme", "--subject", "ana", "--json").json) == 2
+    assert shell("log", "acme", "--subject", "bob", "--json").json == []
+
+
+def test_show_prints_a_memory_a_path_or_a_profile_now_or_then(shell: Shell, learned: tuple[str, str]) -> None:
+    assert shell("show", "acme", TEA.id).out.endswith("Ana likes green tea.\n")
+    assert shell("show", "acme", TEA.id[:6], "--at", learned[0]).out.endswith("Ana likes tea.\n")
+    assert shell("show", "acme", "docmem.yaml").out.startswith("#")
+    assert shell("show", "acme", TEA.id, "--json").json["path"] == TEA.path
+    missing = shell("show", "acme", "nobody")
+    assert (missing.code, "no file for 'nobody'" in missing.err) == (1, True)
+
+
+def test_diff_shows_what_a_commit_changed(shell: Shell, learned: tuple[str, str]) -> None:
+    [row] = shell("diff", "acme", learned[1], "--json").json
+    assert (row["op"], row["before"], row["after"]) == ("update", "Ana likes tea.", "Ana likes green tea.")
+    assert "+ Ana likes green tea." in shell("diff", "acme").out
+    assert "-Ana likes tea." in shell("diff", "acme", "--patch").out
+    assert shell("diff", "acme", learned[0], learned[0], "--json").json == []
+
+
+def test_why_tells_where_a_memory_comes_from(shell: Shell, learned: tuple[str, str]) -> None:
+    life = shell("why", "acme", TEA.id, "--json").json
+    assert [step["op"] for step in life["history"]] == ["create", "update"]
+    assert life["history"][0] | {"when": ""} == {
+        "revision": learned[0],
+        "when": "",
+        "author": "docmem",
+        "op": "create",
+        "path": TEA.path,
+        "thread": "web-1",
+        "turns": ["t1"],
+        "quote": "quote",
+        "text": "Ana likes tea.",
+    }
+    assert "from thread web-1, turns t1" in shell("why", "acme", "green tea").out
+
+
+def test_revert_says_what_it_changes_and_changes_it(shell: Shell, learned: tuple[str, str]) -> None:
+    planned = shell("revert", "acme", TEA.id, "--dry-run", "--json").json
+    assert planned == {"revision": None, "changed": [TEA.path], "conflicts": []}
+    done = shell("revert", "acme", TEA.id, "--no-sync", "--json").json
+    assert done["changed"] == [TEA.path]
+    assert shell("show", "acme", TEA.id).out.endswith("Ana likes tea.\n")
+    assert shell("log", "acme", "--json").json[0]["revision"] == done["revision"]
+
+
+def test_a_revert_that_conflicts_names_the_memory_and_exits_1(shell: Shell, learned: tuple[str, str]) -> None:
+    done = shell("revert", "acme", learned[0], "--no-sync", "--json")
+    assert (done.code, done.json) == (1, {"revision": None, "changed": [], "conflicts": [TEA.id]})
+
+
+def test_the_subject_of_a_phone_is_printed(shell: Shell) -> None:
+    first = shell("subject", "acme", "+60 12-345 6789").out
+    assert first == shell("subject", "acme", "012-345 6789", "--region", "my").out
+    assert len(first.strip()) == 64
+    assert shell("subject", "acme", "hello").code == 1
+    assert subject() not in first
