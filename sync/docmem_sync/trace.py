@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from docmem.git import Change, Commit
+from docmem.git import Commit
 from docmem.layout import place
 
 DELETES = "Docmem-Deletes"
@@ -38,12 +38,12 @@ def trace(commits: Iterable[Commit], keys: Mapping[str, str], ids: Mapping[str, 
     traces: dict[str, Trace] = {}
     standing = dict(keys)
     for commit in commits:
-        changed = {change.path: change for change in commit.changes}
-        touched = [path for path in changed if path in standing] if len(changed) < len(standing) else standing
+        touched = [change for change in commit.changes if change.path in standing]
+        left = _left(commit, ids) if touched else {}
         moved: dict[str, str] = {}
-        for path in [path for path in touched if path in changed]:
-            key = standing.pop(path)
-            origin = _origin(changed, path, key, ids)
+        for change in touched:
+            key = standing.pop(change.path)
+            origin = change.path if _holds(change.old, key, ids) else left.get(key)
             traces[key] = _touched(traces.get(key), commit, whole=origin is None)
             if origin is not None:
                 moved[origin] = key
@@ -53,16 +53,19 @@ def trace(commits: Iterable[Commit], keys: Mapping[str, str], ids: Mapping[str, 
     return traces
 
 
-def _origin(changed: Mapping[str, Change], path: str, key: str, ids: Mapping[str, str]) -> str | None:
-    """Where the file of `key` stood before this commit; None where it begins here."""
-    change = changed[path]
-    if change.old is not None and ids.get(change.old, key) == key:  # a head that couldn't be read is taken for it
-        return path
-    for other in sorted(changed):
-        before, after = changed[other].old, changed[other].new
-        if before is not None and ids.get(before) == key and ids.get(after or "") != key:
-            return other
-    return None
+def _holds(blob: str | None, key: str, ids: Mapping[str, str]) -> bool:
+    """Whether a file held this before, in this blob. A head that couldn't be read is taken for it."""
+    return blob is not None and ids.get(blob, key) == key
+
+
+def _left(commit: Commit, ids: Mapping[str, str]) -> dict[str, str]:
+    """Memory id to the file that held it before the commit and doesn't after; the first by path of several."""
+    left: dict[str, str] = {}
+    for change in commit.changes:
+        memory = ids.get(change.old or "")
+        if memory is not None and ids.get(change.new or "") != memory:
+            left[memory] = min(left.get(memory, change.path), change.path)
+    return left
 
 
 def _touched(seen: Trace | None, commit: Commit, *, whole: bool) -> Trace:
