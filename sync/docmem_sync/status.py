@@ -1,0 +1,233 @@
+"""How the index stands: `docmem status` in numbers, `docmem doctor` as checks that name what mends them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg.rows import DictRow
+
+from docmem import db, git, postgres, repository
+from docmem.config import Settings
+from docmem.embedding import Embedder, embedder
+from docmem.errors import ConfigError, DocmemError
+from docmem.repository import Repository
+from docmem.sql import load
+from docmem.times import format_time
+from docmem_sync import embed
+
+MIN_GIT = (2, 39)
+MIN_FREE = 512 * 1024 * 1024
+"""Bytes that a root's disk should have left."""
+
+_SQL = partial(load, "docmem_sync", "status.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing the doctor looked at. `hint` says what mends it, where it isn't well."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """A row of `doctor --json`."""
+        return {"name": self.name, "ok": self.ok, "detail": self.detail, "hint": self.hint}
+
+
+def status(settings: Settings, tenants: Iterable[str]) -> dict[str, Any]:
+    """The object of `status --json`. What can't be reached is said in it, not raised. See `is_well`."""
+    try:
+        with closing(db.connect(settings, "reader")) as connection:
+            server = _server(connection, settings)
+            db.check_schema(connection)
+            rows = [_tenant(connection, repository.open(settings, tenant), settings) for tenant in tenants]
+            return {"server": server, "tenants": rows}
+    except DocmemError as error:
+        server = {"reachable": False, "version": None, "pgvector": None, "embedded": not settings.external}
+        server |= {"error": error.message, "hint": error.hint}
+        return {"server": server, "tenants": [_unindexed(repository.open(settings, tenant)) for tenant in tenants]}
+
+
+def is_well(found: dict[str, Any]) -> bool:
+    """Whether a status shows nothing to do: the server answers, nothing is behind or in quarantine."""
+    behind = [row for row in found["tenants"] if row["head"] != row["synced"] or row["quarantined"]]
+    return bool(found["server"]["reachable"]) and not behind
+
+
+def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict[str, Any]:
+    row = connection.execute(_SQL()["server"]).fetchone()
+    assert row is not None
+    shown = {"reachable": True, "version": row["version"].split()[0], "pgvector": row["pgvector"]}
+    running = None if settings.external else postgres.running(settings)
+    return shown | {"embedded": not settings.external, "data": str(running.data) if running else None}
+
+
+def _tenant(connection: psycopg.Connection[DictRow], repo: Repository, settings: Settings) -> dict[str, Any]:
+    with db.tenant_transaction(connection, repo.tenant) as cursor:
+        row = cursor.execute(_SQL()["tenant"], {"tenant": repo.tenant}).fetchone()
+        waiting = cursor.execute(_SQL()["quarantine"], {"tenant": repo.tenant}).fetchall()
+    assert row is not None
+    return _unindexed(repo) | {
+        "synced": row["synced"],
+        "synced_at": format_time(row["synced_at"]) if row["synced_at"] else None,
+        "lag_commits": _lag(repo, row["synced"]),
+        "rows": row["rows"],
+        "quarantined": len(waiting),
+        "quarantine": waiting,
+        "pending_embeddings": _pending(connection, repo.tenant, embedder(settings)),
+    }
+
+
+def _unindexed(repo: Repository) -> dict[str, Any]:
+    head = repo.head()
+    return {
+        "tenant": repo.tenant,
+        "head": head,
+        "synced": None,
+        "lag_commits": _lag(repo, None),
+        "rows": 0,
+        "quarantined": 0,
+        "pending_embeddings": 0,
+        "review": len(git.refs(repo.git_dir, "refs/docmem/review")),
+    }
+
+
+def _lag(repo: Repository, synced: str | None) -> int:
+    """Commits that aren't indexed yet; all of them where the indexed revision is lost."""
+    head = repo.head()
+    if head is None or head == synced:
+        return 0
+    since = synced if synced and git.is_ancestor(repo.git_dir, synced, head) else None
+    return sum(1 for _ in git.history(repo.git_dir, head, since=since))
+
+
+def _pending(connection: psycopg.Connection[DictRow], tenant: str, model: Embedder | None) -> int:
+    return embed.pending(connection, tenant, model=model.model) if model else 0
+
+
+def doctor(settings: Settings) -> list[Check]:
+    """Look at everything docmem stands on: git, the repos, Postgres, the roles, the schema, lag, quarantine, disk."""
+    checks = [_checked("git", _git, "install git 2.39 or newer"), _disk(settings)]
+    checks += [_repo(settings, tenant) for tenant in repository.tenants(settings)]
+    checks += [_checked("postgres", lambda: _postgres(settings))]
+    if not checks[-1].ok:
+        return checks
+    roles: tuple[db.Role, ...] = ("reader", "sync", "owner")
+    checks += [_role(settings, role) for role in roles if _is_set(settings, role)]
+    schema = _checked("schema", lambda: _schema(settings))
+    checks.append(schema)
+    return [*checks, *(_index(settings) if schema.ok else ())]
+
+
+def _checked(name: str, look: Callable[[], str], hint: str = "") -> Check:
+    try:
+        return Check(name, True, look())
+    except DocmemError as error:
+        return Check(name, False, error.message, error.hint or hint)
+
+
+def _git() -> str:
+    version = git.version()
+    shown = ".".join(map(str, version))
+    if version < MIN_GIT:
+        raise ConfigError(f"git {shown} is older than {'.'.join(map(str, MIN_GIT))}", hint="install a newer git")
+    return f"git {shown}"
+
+
+def _disk(settings: Settings) -> Check:
+    place = next(folder for folder in (settings.root, *settings.root.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    detail = f"{free // 1024**2} MiB free at {place}"
+    writable = os.access(place, os.W_OK)
+    hint = "" if free >= MIN_FREE else f"make room on the disk of {place}"
+    return Check(
+        "disk", free >= MIN_FREE and writable, detail, hint or (not writable and f"make {place} writable") or ""
+    )
+
+
+def _repo(settings: Settings, tenant: str) -> Check:
+    def look() -> str:
+        repo = repository.open(settings, tenant)
+        head = repo.head()
+        if head is None:
+            return "no commit yet"
+        return f"format {repo.snapshot(head).config.format} at {head[:12]}"
+
+    return _checked(f"repo {tenant}", look, f"see: docmem check {tenant}")
+
+
+def _is_set(settings: Settings, role: db.Role) -> bool:
+    given = {"reader": settings.dsn, "sync": settings.sync_dsn, "owner": settings.owner_dsn}[role]
+    return not settings.external or given is not None
+
+
+def _postgres(settings: Settings) -> str:
+    with closing(db.connect(settings, "reader")) as connection:
+        server = _server(connection, settings)
+    if server["pgvector"] is None:
+        raise ConfigError(
+            "pgvector is not installed in this database", hint="as an administrator: CREATE EXTENSION vector;"
+        )
+    where = f", data in {server['data']}" if server["embedded"] else ""
+    return f"Postgres {server['version']}, pgvector {server['pgvector']}{where}"
+
+
+def _role(settings: Settings, role: db.Role) -> Check:
+    def look() -> str:
+        with closing(db.connect(settings, role)) as connection:
+            if role == "owner":
+                return f"{connection.info.user} may connect"
+            tables = "writable_tables" if role == "reader" else "unreadable_tables"
+            wrong = [row["table"] for row in connection.execute(_SQL()[tables])] if _has_schema(connection) else []
+            if wrong:
+                raise ConfigError(
+                    f"{connection.info.user} has the wrong rights on {', '.join(wrong)}", hint=_grants(role)
+                )
+            return f"{connection.info.user} is bound by row-level security"
+
+    return _checked(f"role {role}", look)
+
+
+def _has_schema(connection: psycopg.Connection[DictRow]) -> bool:
+    return db.schema_version(connection) is not None
+
+
+def _grants(role: db.Role) -> str:
+    if role == "reader":
+        return "give it docmem_reader's rights only: REVOKE ALL ON ALL TABLES IN SCHEMA docmem FROM its role"
+    return "as an administrator: GRANT docmem_sync TO its role;"
+
+
+def _schema(settings: Settings) -> str:
+    with closing(db.connect(settings, "reader")) as connection:
+        db.check_schema(connection)
+        bare = [row["table"] for row in connection.execute(_SQL()["open_tables"])]
+    if bare:
+        raise ConfigError(
+            f"row-level security is not forced on {', '.join(bare)}",
+            hint="as the owner: ALTER TABLE docmem.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;",
+        )
+    return f"version {db.SCHEMA_VERSION}, row-level security forced on every table"
+
+
+def _index(settings: Settings) -> Iterator[Check]:
+    found = status(settings, repository.tenants(settings))
+    for row in found["tenants"]:
+        name, waiting = row["tenant"], row.get("quarantine", [])
+        current = row["head"] == row["synced"]
+        lag = "up to date" if current else f"{row['lag_commits']} commits behind"
+        yield Check(f"index {name}", current, f"{row['rows']} rows, {lag}", "" if current else f"docmem sync {name}")
+        for item in waiting:
+            where = f"{item['path']}:{item['line']}: {item['code']}: {item['reason']}"
+            yield Check(
+                f"quarantine {name}", False, where, "correct the file and commit it; what it said last is served"
+            )
