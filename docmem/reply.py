@@ -240,3 +240,14 @@ def _decode(text: str) -> Any:
 def _name_of(value: Any) -> str:
     names = {list: "a list", str: "text", type(None): "null", bool: "true or false"}
     return names.get(type(value), "a number")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model made of a request. Tokens are None-free counts over all tries; `cost` in dollars where known."""
+
+    parsed: Parsed
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    repairs: int = 0
