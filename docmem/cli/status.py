@@ -16,6 +16,7 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
     """What is served, how far behind it is, and what could not be read. Exit 1 when something needs you."""
     from docmem import repository
     from docmem.config import settings
+    from docmem_sync.status import is_well
     from docmem_sync.status import status as look
 
     configured = settings()
@@ -26,20 +27,16 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
         print_json(found)
     else:
         _print(found)
-    return 0 if _is_well(found) else 1
-
-
-def _is_well(found: dict[str, Any]) -> bool:
-    behind = any(row["quarantined"] or row["lag_commits"] for row in found["tenants"])
-    return bool(found["server"]["reachable"]) and not behind
+    return 0 if is_well(found) else 1
 
 
 def _print(found: dict[str, Any]) -> None:
     server = found["server"]
-    if not server["reachable"]:
-        note(f"Postgres can't be reached: {server.get('reason', 'no answer')}")
-    else:
-        where = "embedded" if server["embedded"] else "external"
+    if "error" in server:
+        note(server["error"])
+        note(f"  {server['hint']}")
+    if server["reachable"]:
+        where = f"embedded, data in {server['data']}" if server["embedded"] else "external"
         click.echo(f"Postgres {server['version']}, pgvector {server['pgvector']} ({where})")
     rows = [["tenant", "head", "synced", "behind", "rows", "quarantined", "no vector", "review"]]
     for row in found["tenants"]:

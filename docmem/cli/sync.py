@@ -15,31 +15,52 @@ if TYPE_CHECKING:
 @click.command(short_help="Bring the served copy up to date.")
 @click.argument("tenants", nargs=-1, metavar="[TENANT…]")
 @click.option("--watch", is_flag=True, help="Go on: mirror each commit as it comes, until stopped.")
+@click.option("--rebuild", is_flag=True, help="Read every file again.")
 @click.option("--confirm-deletes", is_flag=True, help="Go through with a deletion that the guard stopped.")
 @json_option
-def sync(tenants: tuple[str, ...], watch: bool, confirm_deletes: bool, as_json: bool) -> None:
-    """Bring the served copy in Postgres to what main says, for these tenants or all."""
+def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: bool, as_json: bool) -> int:
+    """Bring the served copy in Postgres to what main says, for these tenants or all. Exit 1 on a quarantined file."""
     from docmem import repository
     from docmem.config import settings
+    from docmem.embedding import embedder
 
     configured = settings()
     for tenant in tenants:
         repository.open(configured, tenant)  # a name that is none fails before anything is done
     if watch:
         _watch(list(tenants))
-        return
+        return 0
     from docmem_sync.sync import sync_all
 
-    done = sync_all(configured, list(tenants) or repository.tenants(configured), confirm_deletes=confirm_deletes)
+    done = sync_all(
+        configured,
+        list(tenants) or repository.tenants(configured),
+        confirm_deletes=confirm_deletes,
+        rebuild=rebuild,
+        embedder=embedder(configured),
+    )
+    if len(done) == 1 and done[0].error is not None:
+        raise done[0].error
     if as_json:
         print_json({"tenants": [one.as_json() for one in done]})
-        return
-    for one in done:
-        _print(one)
+    else:
+        for one in done:
+            _print(one)
+    return max((_exit_code(one) for one in done), default=0)
+
+
+def _exit_code(one: TenantSync) -> int:
+    if one.error is not None:
+        return one.error.exit_code
+    return 1 if one.quarantined else 0
 
 
 def _print(one: TenantSync) -> None:
     row = one.as_json()
+    if one.error is not None:
+        note(f"{row['tenant']}: {one.error.message}")
+        note(f"  {one.error.hint}")
+        return
     click.echo(
         f"{row['tenant']}: {short(row['from'])} → {short(row['to'])}"
         f"  {row['upserts']} written, {row['deletes']} deleted, {row['unchanged']} unchanged"
@@ -55,6 +76,8 @@ def _print(one: TenantSync) -> None:
 
 def _watch(tenants: list[str]) -> None:
     from docmem.config import settings
+    from docmem.embedding import embedder
     from docmem_sync.watch import watch
 
-    watch(settings(), tenants or None, report=_print)
+    configured = settings()
+    watch(configured, tenants, report=_print, embedder=embedder(configured))

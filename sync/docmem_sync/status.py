@@ -44,23 +44,18 @@ class Check:
 
 
 def status(settings: Settings, tenants: Iterable[str]) -> dict[str, Any]:
-    """The object of `status --json`. What can't be reached is said in it, not raised. See `is_well`."""
+    """The object of `status --json`. What can't be reached is said in it, not raised."""
+    repos = [repository.open(settings, tenant) for tenant in tenants]
+    server: dict[str, Any] = {"reachable": False, "version": None, "pgvector": None}
+    server |= {"embedded": not settings.external, "data": None}
     try:
         with closing(db.connect(settings, "reader")) as connection:
             server = _server(connection, settings)
             db.check_schema(connection)
-            rows = [_tenant(connection, repository.open(settings, tenant), settings) for tenant in tenants]
-            return {"server": server, "tenants": rows}
+            return {"server": server, "tenants": [_tenant(connection, repo, settings) for repo in repos]}
     except DocmemError as error:
-        server = {"reachable": False, "version": None, "pgvector": None, "embedded": not settings.external}
         server |= {"error": error.message, "hint": error.hint}
-        return {"server": server, "tenants": [_unindexed(repository.open(settings, tenant)) for tenant in tenants]}
-
-
-def is_well(found: dict[str, Any]) -> bool:
-    """Whether a status shows nothing to do: the server answers, nothing is behind or in quarantine."""
-    behind = [row for row in found["tenants"] if row["head"] != row["synced"] or row["quarantined"]]
-    return bool(found["server"]["reachable"]) and not behind
+        return {"server": server, "tenants": [_unindexed(repo) for repo in repos]}
 
 
 def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict[str, Any]:

@@ -14,9 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-
-from watchdog.events import FileSystemEvent, FileSystemEventHandler
-from watchdog.observers import Observer
+from typing import TYPE_CHECKING, cast
 
 from docmem import repository
 from docmem.config import Settings
@@ -25,6 +23,9 @@ from docmem.errors import InvalidName, ServerUnavailable
 from docmem.names import tenant_name
 from docmem_sync.sync import TenantSync, sync_all
 
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+
 PASS_SECONDS = 30.0
 """How often every branch is looked at, poked or not."""
 
@@ -32,15 +33,15 @@ _DEBOUNCE_SECONDS = 0.05
 _log = logging.getLogger("docmem.sync")
 
 
-class _Pokes(FileSystemEventHandler):
-    """The tenants that were touched since they were last taken."""
+class _Pokes:
+    """The tenants that were touched since they were last taken: a handler of watchdog's."""
 
     def __init__(self) -> None:
         self._tenants: set[str] = set()
         self._lock = threading.Lock()
         self.wake = threading.Event()
 
-    def on_any_event(self, event: FileSystemEvent) -> None:
+    def dispatch(self, event: FileSystemEvent) -> None:
         if event.is_directory or event.event_type in {"opened", "closed_no_write"}:
             return
         try:
@@ -70,12 +71,14 @@ def watch(
 
     `report` gets every sync that did something or failed. A server that is away is tried again at the next pass.
     """
+    from watchdog.observers import Observer
+
     stop = stop or threading.Event()
     pokes = _Pokes()
     folder = settings.root / "poke"
     folder.mkdir(parents=True, exist_ok=True)
     observer = Observer()
-    observer.schedule(pokes, str(folder))
+    observer.schedule(cast("FileSystemEventHandler", pokes), str(folder))
     observer.start()
     try:
         with _stopping(stop, pokes.wake):

@@ -57,10 +57,11 @@ def database(postgres_server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def indexed(settings: Settings, postgres_server: Server, database: str) -> Settings:
-    """Settings of a fresh root and a fresh index of its own. The same root as `settings` and `tenant`."""
+    """Settings of a fresh root and a fresh index of its own, without an embedder. The root is that of `settings`."""
     return Settings(
         root=settings.root,
         secret=settings.secret,
+        embedding_model="none",
         dsn=postgres_server.dsn("reader", database=database),
         sync_dsn=postgres_server.dsn("sync", database=database),
         owner_dsn=postgres_server.dsn("owner", database=database),
