@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo
@@ -56,6 +57,15 @@ def _missing_hint(role: Role) -> str:
     if role == "reader":
         return "set DOCMEM_DSN to a Postgres role with docmem_reader's rights, or unset the other two as well"
     return f"set {_SETTING[role]} to the connection string of docmem_{role}, beside DOCMEM_DSN"
+
+
+def tenant_dsn(settings: Settings, tenant: str) -> str:
+    """A reader's connection string whose sessions see this tenant from the start, for an analyst's tool."""
+    option = f"-c app.current_tenant={tenant_name(tenant)}"
+    text = dsn(settings, "reader")
+    if "://" not in text:
+        return conninfo.make_conninfo(text, options=option)
+    return f"{text}{'&' if '?' in text else '?'}options={quote(option)}"
 
 
 def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
