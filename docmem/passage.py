@@ -1,0 +1,70 @@
+"""The paragraph of a text that answers a question, and the words both are compared by. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+
+from docmem.fence import one_line
+from docmem.packet import shorten
+
+LIMIT = 500
+"""Characters of a passage at most."""
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
+_STOP = """
+a about after all am an and any are as at be been but by can could did do does for from had has have
+he her him his how i if in into is it its just me my no not of on or our out she should so some than
+that the their them then there these they this to up us was we were what when where which who whom
+why will with would you your s t
+"""
+
+
+def stems(text: str, *, language: str) -> list[str]:
+    """The words of a text, in order: case folded, stemmed where the language has a stemmer, without stop words."""
+    stem = _stemmer(language)
+    return [stem(word) for word in _WORD.findall(text.casefold()) if word not in _stop_words()]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(_STOP.split())
+
+
+@lru_cache(maxsize=8)
+def _stemmer(language: str) -> Callable[[str], str]:
+    import snowballstemmer
+
+    if language not in snowballstemmer.algorithms():
+        return str
+    stemmer = snowballstemmer.stemmer(language)
+    stem: Callable[[str], str] = stemmer.stemWord
+    return lru_cache(maxsize=50_000)(stem)
+
+
+def passages(text: str) -> list[str]:
+    """A text in pieces of at most 500 characters, each on one line: its paragraphs, long ones by sentences."""
+    return [piece for paragraph in re.split(r"\n\s*\n", text) for piece in _pieces(one_line(paragraph)) if piece]
+
+
+def _pieces(paragraph: str) -> Iterator[str]:
+    piece = ""
+    for sentence in _SENTENCE.split(paragraph) if len(paragraph) > LIMIT else [paragraph]:
+        if piece and len(piece) + 1 + len(sentence) > LIMIT:
+            yield piece
+            piece = ""
+        piece = f"{piece} {sentence}" if piece else sentence
+        while len(piece) > LIMIT:
+            head = shorten(piece, LIMIT)
+            yield head
+            piece = piece[len(head) - 1 :].lstrip()
+    yield piece
+
+
+def best(text: str, question: str, *, language: str) -> str:
+    """The passage that shares most words with the question; the first one of several."""
+    wanted = set(stems(question, language=language))
+    pieces = passages(text) or [""]
+    return max(pieces, key=lambda piece: len(wanted.intersection(stems(piece, language=language))))
