@@ -6,23 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from docmem.consolidation import consolidate
     from docmem.documents import Documents
     from docmem.inject import Injector
     from docmem.messages import inject_messages, inject_system
+    from docmem.model import Job, Turn
     from docmem.packet import Packet
     from docmem.recall import search
+    from docmem.selection import select_existing
 
 __version__ = "0.1.0"
 
-__all__ = ["Documents", "Injector", "Packet", "inject_messages", "inject_system", "search"]
+__all__ = [
+    "Documents",
+    "Injector",
+    "Job",
+    "Packet",
+    "Turn",
+    "consolidate",
+    "inject_messages",
+    "inject_system",
+    "search",
+    "select_existing",
+]
 
 _HOME = {
     "Documents": "docmem.documents",
     "Injector": "docmem.inject",
+    "Job": "docmem.model",
     "Packet": "docmem.packet",
+    "Turn": "docmem.model",
+    "consolidate": "docmem.consolidation",
     "inject_messages": "docmem.messages",
     "inject_system": "docmem.messages",
     "search": "docmem.recall",
+    "select_existing": "docmem.selection",
 }
 
 

@@ -76,13 +76,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is there already. `memories`: all of the subject's, by id. `topics`: what the agent declares, by name."""
+    """What is there already. `memories`: all of the subject's, by id. `topics`: what the agent declares, by name.
+
+    `broken`: paths of files that don't parse, which are never rewritten.
+    """
 
     memories: Mapping[str, Memory]
     topics: Mapping[str, Topic]
     policies: Policies
     secret: bytes
     reverted: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +387,8 @@ def _created(proposal: Proposal, case: Case) -> Ruling:
     if taken is not None:
         same = normalized(taken.text) == normalized(fresh.text)
         return Ruling(proposal, "rejected", "duplicate" if same else "id_taken", before=taken)
+    if fresh.path in case.state.broken:
+        return Ruling(proposal, "rejected", "id_taken")
     for there in case.visible():
         like = likeness(there.text, fresh.text)
         if like == "other" or _is_over(there, case.window.now):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from docmem import files, git, layout
+from docmem import files, git, layout, trailers
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git import Change, Commit
 from docmem.model import Memory, Source
@@ -164,8 +164,8 @@ def _entry(commit: Commit, contents: Mapping[str, bytes]) -> Entry:
         when=commit.when,
         author=commit.author.name,
         subject=commit.subject,
-        thread=commit.trailer("Docmem-Thread"),
-        turns=tuple((commit.trailer("Docmem-Turns") or "").split()),
+        thread=trailers.decode(commit.trailer("Docmem-Thread") or "") or None,
+        turns=trailers.decode_list(commit.trailer("Docmem-Turns") or ""),
         edits=tuple(_edits(commit.changes, contents)),
     )
 
@@ -308,7 +308,7 @@ def _step(repository: Repository, commit: Commit, edit: Edit) -> Step:
         author=commit.author.name,
         op=edit.op,
         path=edit.path,
-        thread=commit.trailer("Docmem-Thread") or source.thread,
+        thread=trailers.decode(commit.trailer("Docmem-Thread") or "") or source.thread,
         turns=source.turns,
         quote=source.quote,
         text=edit.after,

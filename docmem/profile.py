@@ -72,6 +72,16 @@ def merge(profile: Profile, patch: ProfilePatch, *, declared: Iterable[str], rev
     return Merge(changed, undeclared)
 
 
+def refused(merged: Merge, code: str) -> Merge:
+    """The merge with what it would change rejected: the file couldn't take it."""
+    return Merge(
+        tuple(
+            replace(entry, verdict="rejected", code=code) if entry.verdict == "admitted" else entry
+            for entry in merged.entries
+        )
+    )
+
+
 def edited(data: bytes, changes: Mapping[KeyPath, str], *, last_interaction_at: datetime | None) -> bytes:
     """The profile's file with the changes spliced in: comments, order and quoting stay. Raises `FormatError`."""
     wanted: dict[KeyPath, str | datetime] = dict(changes)

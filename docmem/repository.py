@@ -145,6 +145,17 @@ class Repository:
         self.poke()
         return revision
 
+    def hold(self, review: str, base: str, changed: Mapping[str, bytes | None], *, message: str, now: datetime) -> str:
+        """Keep changes that wait for a person as one commit on `base` under `refs/docmem/review/`; hold the lock.
+
+        The same review again (a window that is replayed) takes the place of the one before.
+        """
+        for path in changed:
+            names.safe_path(path)
+        ref = f"refs/docmem/review/{review}"
+        before = git.resolve(self.git_dir, ref)
+        return git.commit(self.git_dir, base=base, files=changed, message=message, when=now, ref=ref, old=before)
+
     def _refuse_overlap(self, base: str | None, path: str) -> None:
         # fast-import lets a file replace a folder of its name, and all that is in it, without a word.
         if base is None:

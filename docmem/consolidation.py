@@ -1,0 +1,600 @@
+"""Consolidation: the turns after a thread's watermark become memories, in one commit with the watermark.
+
+`consolidate` reads at a revision, asks the model once without holding anything, and decides (`_plan`, pure given what
+was read). Under the repo's lock it looks again: where the subject moved meanwhile it decides again, and where the
+watermark or a memory to be changed moved, it gives way. Whatever happens, the watermark moves only with its effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol, TypeAlias
+
+from docmem import admission, audit, dialogue, files, llm, names, prompt, repository, trailers
+from docmem import profile as profiles
+from docmem.admission import Proposal, Ruling, State, Window
+from docmem.config import Settings
+from docmem.errors import Conflict, DocmemError, FormatError, ModelReplyError, ModelUnavailable
+from docmem.layout import CONFIG, REVERTED, profile_path, watermark_path
+from docmem.model import Job, Memory, Profile, Turn, Watermark
+from docmem.prompt import Request
+from docmem.reply import NO_PROFILE, Answer
+from docmem.repository import Repository, Snapshot, StoredMemory
+from docmem.selection import by_words, select_existing
+from docmem.splice import KeyPath
+from docmem.strictyaml import load_mapping
+from docmem.tenant_config import TenantConfig
+
+Outcome: TypeAlias = Literal[
+    "committed", "nothing_new", "nothing_kept", "no_topics", "no_consent", "held", "conflict", "failed"
+]
+
+DEFAULT_AGENT = "default"
+_PUSHES = 8
+"""How often a commit starts over because a push came in between; pushes don't take our lock."""
+
+_log = logging.getLogger(__name__)
+
+
+class Model(Protocol):
+    """What consolidation asks; see `llm.Model`."""
+
+    @property
+    def name(self) -> str:
+        """For the trailers and reports."""
+        ...
+
+    def propose(self, request: Request) -> Answer:
+        """Propose changes for a window. Raises `ModelReplyError` or `ModelUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Consolidation:
+    """What became of a window.
+
+    `revision` is the commit that was made, if any; `watermark` the id of the thread's last consolidated turn.
+    `files`: path to (before, after) of what was, or in a dry run would be, written. `review`: where held operations
+    wait. `error` goes with the outcomes `conflict` and `failed`.
+    """
+
+    outcome: Outcome
+    revision: str | None = None
+    watermark: str | None = None
+    operations: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    held: int = 0
+    held_codes: Mapping[str, int] = field(default_factory=dict)
+    profile_changed: bool = False
+    undeclared: tuple[str, ...] = ()
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    repairs: int = 0
+    dropped_keys: int = 0
+    scrubbed: int = 0
+    review: str | None = None
+    dry_run: bool = False
+    files: Mapping[str, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
+    error: DocmemError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `consolidate --json`."""
+        row: dict[str, Any] = {
+            "outcome": self.outcome,
+            "revision": self.revision,
+            "watermark": self.watermark,
+            "operations": {op: self.operations.get(op, 0) for op in ("create", "update", "delete")},
+            "rejected": dict(self.rejected),
+            "held": self.held,
+            "held_codes": dict(self.held_codes),
+            "profile_changed": self.profile_changed,
+            "undeclared": list(self.undeclared),
+            "model": self.model,
+            "tokens": {"in": self.tokens_in, "out": self.tokens_out},
+            "cost": self.cost,
+            "repairs": self.repairs,
+            "dropped_keys": self.dropped_keys,
+            "scrubbed": self.scrubbed,
+            "review": self.review,
+            "dry_run": self.dry_run,
+        }
+        if self.error is not None:
+            row["reason"] = {"code": self.error.code, "message": self.error.message, "hint": self.error.hint}
+        return row
+
+
+def consolidate(
+    job: Job,
+    *,
+    settings: Settings,
+    turns: Sequence[Turn],
+    model: str | Model,
+    now: datetime | None = None,
+    dry_run: bool = False,
+) -> Consolidation:
+    """Consolidate what a thread said since its watermark. `turns` is the whole dialogue; `model` see `llm.model`.
+
+    Returns outcome `failed` where the model gave nothing usable and `conflict` where somebody else changed the same
+    thing: nothing is written then, and the same call later does it. Raises `NotFound` for a tenant that isn't there,
+    `InputError` for a dialogue that doesn't hold the watermark's turn, `FormatError` for a broken `docmem.yaml` or
+    profile, `ConfigError` for a model that can't be used.
+    """
+    job = replace(
+        job,
+        thread=names.thread_id(job.thread),
+        agent=names.agent_name(job.agent),
+        subject=names.subject_key(job.tenant, job.subject),
+    )
+    repo = repository.open(settings, job.tenant)
+    view = _view(repo.snapshot(), job)
+    said = dialogue.clean(turns)
+    window = dialogue.after(said.turns, view.last_turn)
+    asked = llm.model(model) if isinstance(model, str) else model
+    run = _Run(job, repo, tuple(window), (now or datetime.now(UTC)).replace(microsecond=0), asked.name, said.scrubbed)
+    if not window:
+        return run.result("nothing_new", watermark=view.last_turn)
+    try:
+        run = replace(run, answer=_ask(run, view, asked))
+    except (ModelReplyError, ModelUnavailable) as error:
+        return _failed(run, view, error)
+    plan = _plan(run, view)
+    if dry_run:
+        return run.result(plan.outcome, plan=plan, view=view, watermark=view.last_turn, dry_run=True)
+    try:
+        return _commit(run, view, plan)
+    except Conflict as error:
+        return run.result("conflict", watermark=_last_turn(repo, job), error=error)
+
+
+# -------------------------------------------------------------------------------------------------------- the read
+
+
+@dataclass(frozen=True)
+class _View:
+    """All that is read of the repo for one window, at one revision."""
+
+    revision: str
+    config: TenantConfig
+    stored: Mapping[str, StoredMemory]
+    broken: frozenset[str]
+    profile: Profile
+    profile_bytes: bytes
+    reverted: frozenset[str]
+    last_turn: str | None
+    marks: tuple[str | None, ...]
+    """Ids of what the decision rests on: equal marks, equal decision."""
+    watermark_blob: str | None
+    watermark_bytes: bytes | None
+
+
+def _view(snapshot: Snapshot, job: Job) -> _View:
+    mark = snapshot.watermark(job.thread)
+    return _View(
+        revision=snapshot.revision,
+        config=snapshot.config,
+        stored={stored.memory.id: stored for stored in snapshot.memories(job.subject)},
+        broken=frozenset(path for path, _ in snapshot.broken(job.subject)),
+        profile=snapshot.profile(job.subject),
+        profile_bytes=snapshot.profile_bytes(job.subject),
+        reverted=snapshot.reverted,
+        last_turn=mark.last_turn if mark is not None else None,
+        marks=_marks(snapshot, job),
+        watermark_blob=snapshot.blob(watermark_path(job.thread)),
+        watermark_bytes=snapshot.read(watermark_path(job.thread)),
+    )
+
+
+def _marks(snapshot: Snapshot, job: Job) -> tuple[str | None, ...]:
+    return (snapshot.subject_tree(job.subject), snapshot.blob(CONFIG), snapshot.blob(REVERTED))
+
+
+def _refreshed(view: _View, snapshot: Snapshot, job: Job) -> _View:
+    """The view at a later revision; read again only where it may differ. Other subjects' commits cost nothing."""
+    unmoved = snapshot.blob(watermark_path(job.thread)) == view.watermark_blob and _marks(snapshot, job) == view.marks
+    return replace(view, revision=snapshot.revision) if unmoved else _view(snapshot, job)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call: the window, and the answer once there is one. None: the model wasn't asked."""
+
+    job: Job
+    repo: Repository
+    window: tuple[Turn, ...]
+    now: datetime
+    model: str
+    scrubbed: int
+    answer: _Asked | None = None
+
+    @property
+    def agent(self) -> str | None:
+        """The agent that what is learned belongs to; the default agent's is shared by all."""
+        return None if self.job.agent == DEFAULT_AGENT else self.job.agent
+
+    @property
+    def input_hash(self) -> str:
+        """64 hex digits of what was read: thread, subject and the window's turns."""
+        rows = [[turn.id, turn.role, turn.speaker, turn.text, str(turn.at)] for turn in self.window]
+        read = json.dumps([self.job.thread, self.job.subject, self.job.agent, rows], separators=(",", ":"))
+        return hashlib.sha256(read.encode()).hexdigest()
+
+    def result(
+        self,
+        outcome: Outcome,
+        *,
+        watermark: str | None,
+        plan: _Plan | None = None,
+        view: _View | None = None,
+        revision: str | None = None,
+        dry_run: bool = False,
+        error: DocmemError | None = None,
+    ) -> Consolidation:
+        answer = self.answer.answer if self.answer is not None else None
+        return Consolidation(
+            outcome,
+            revision=revision,
+            watermark=watermark,
+            operations=plan.operations if plan else {},
+            rejected=plan.codes("rejected") if plan else {},
+            held=sum(plan.codes("held").values()) if plan else 0,
+            held_codes=plan.codes("held") if plan else {},
+            profile_changed=bool(plan and plan.merge.changes()),
+            undeclared=plan.merge.undeclared if plan else (),
+            model=self.model,
+            tokens_in=answer.tokens_in if answer else 0,
+            tokens_out=answer.tokens_out if answer else 0,
+            cost=answer.cost if answer else None,
+            repairs=answer.repairs if answer else 0,
+            dropped_keys=answer.parsed.dropped if answer else 0,
+            scrubbed=self.scrubbed + (answer.parsed.scrubbed if answer else 0),
+            review=plan.review if plan and plan.held_files else None,
+            dry_run=dry_run,
+            files=plan.against(view) if plan and view else {},
+            error=error,
+        )
+
+
+# -------------------------------------------------------------------------------------------------------- the call
+
+
+@dataclass(frozen=True)
+class _Asked:
+    answer: Answer
+    proposals: tuple[Proposal, ...]
+    prompt_hash: str
+
+
+def _ask(run: _Run, view: _View, model: Model) -> _Asked | None:
+    """The model's proposals, handles mapped back to ids; None where nothing may be learned anyway."""
+    if _barred(run, view) is not None:
+        return None
+    request = _request(run, view)
+    answer = model.propose(request)
+    ids = {handle: memory.id for handle, memory in request.memories.items()}
+    proposals = tuple(
+        Proposal(
+            operation,
+            target=ids.get(operation.id, operation.id) if operation.id is not None else None,
+            names_tenant=number in answer.parsed.tenant_keys,
+        )
+        for number, operation in enumerate(answer.parsed.reply.operations)
+    )
+    return _Asked(answer, proposals, request.hash)
+
+
+def _request(run: _Run, view: _View) -> Request:
+    visible = [each.memory for each in view.stored.values() if each.memory.agent in (None, run.agent)]
+    said = "\n".join(turn.text for turn in run.window)
+    selected = select_existing(visible, lambda: by_words(visible, said))
+    _log.info("memories shown: %d of %d (%s)", len(selected.memories), selected.total, selected.strategy)
+    return Request(
+        thread=run.job.thread,
+        turns=run.window,
+        agent=view.config.agent(run.job.agent),
+        memories=prompt.handles(selected.memories),
+        profile=view.profile,
+    )
+
+
+def _barred(run: _Run, view: _View) -> Literal["no_topics", "no_consent"] | None:
+    """Why nothing may be learned, if so."""
+    if not view.config.agent(run.job.agent).topics:
+        return "no_topics"
+    if not view.profile.remember:
+        return "no_consent"
+    if view.config.policies.consent == "required" and not _is_recorded(view.profile_bytes):
+        return "no_consent"
+    return None
+
+
+def _is_recorded(profile: bytes) -> bool:
+    """Consent is recorded by `remember: true` written in the profile; a default is no consent."""
+    return load_mapping(profile.decode("utf-8-sig")).get("remember") is True
+
+
+def _failed(run: _Run, view: _View, error: ModelReplyError | ModelUnavailable) -> Consolidation:
+    """Nothing is written but the reply, for somebody to look at."""
+    if isinstance(error, ModelReplyError):
+        audit.keep(
+            run.repo.settings,
+            run.job,
+            model=run.model,
+            reason=error.message,
+            reply=error.reply,
+            input_hash=run.input_hash,
+            now=run.now,
+        )
+    return run.result("failed", watermark=view.last_turn, error=error)
+
+
+# ---------------------------------------------------------------------------------------------------- the decision
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a window comes to at one revision. `files` in the order of the commit: memories, profile, watermark."""
+
+    outcome: Outcome
+    files: Mapping[str, bytes | None]
+    held_files: Mapping[str, bytes | None]
+    rulings: tuple[Ruling, ...]
+    merge: profiles.Merge
+    review: str
+
+    @property
+    def operations(self) -> dict[str, int]:
+        return dict(Counter(ruling.op for ruling in self.rulings if ruling.verdict == "admitted"))
+
+    def codes(self, verdict: Literal["held", "rejected"]) -> dict[str, int]:
+        """Counts by code, of operations and profile values together."""
+        decided = [(ruling.verdict, ruling.code) for ruling in self.rulings]
+        decided += [(entry.verdict, entry.code) for entry in self.merge.entries]
+        return dict(sorted(Counter(code or "" for decision, code in decided if decision == verdict).items()))
+
+    def against(self, view: _View) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """Path to (before, after)."""
+        before: dict[str, bytes | None] = {stored.path: stored.data for stored in view.stored.values()}
+        before[profile_path(view.profile.subject)] = view.profile_bytes or None
+        before[next(reversed(self.files))] = view.watermark_bytes  # the watermark comes last
+        return {path: (before.get(path), after) for path, after in self.files.items()}
+
+
+def _plan(run: _Run, view: _View) -> _Plan:
+    """Decide what the window comes to, given what was read. Pure."""
+    review = hashlib.sha256(f"{run.job.thread}\n{run.input_hash}".encode()).hexdigest()[:16]
+    barred = _barred(run, view)
+    if barred is not None or run.answer is None:
+        return _Plan(barred or "nothing_kept", _watermark(run), {}, (), profiles.Merge(), review)
+    rulings, changed = _memory_files(_rulings(run, view, run.answer), view)
+    merge, profile_file = _profile_file(run, view, run.answer, learned=bool(changed))
+    held = _held_files(rulings, merge, view)
+    kept = {**changed, **profile_file}
+    outcome: Outcome = "committed" if kept else "held" if held else "nothing_kept"
+    return _Plan(outcome, {**kept, **_watermark(run)}, held, rulings, merge, review)
+
+
+def _rulings(run: _Run, view: _View, asked: _Asked) -> list[Ruling]:
+    agent = view.config.agent(run.job.agent)
+    window = Window(run.job.tenant, run.job.subject, run.job.thread, run.window, run.now, agent=run.agent)
+    state = State(
+        memories={key: stored.memory for key, stored in view.stored.items()},
+        topics={topic.name: topic for topic in agent.topics},
+        policies=view.config.policies,
+        secret=run.repo.settings.secret_bytes(),
+        reverted=view.reverted,
+        broken=view.broken,
+    )
+    return admission.admit(asked.proposals, window, state)
+
+
+def _memory_files(rulings: Sequence[Ruling], view: _View) -> tuple[tuple[Ruling, ...], dict[str, bytes | None]]:
+    """The files of what is admitted; an edit that a hand-made file can't take is rejected as `format`."""
+    kept: list[Ruling] = []
+    changed: dict[str, bytes | None] = {}
+    for ruling in rulings:
+        try:
+            written = _written(ruling, view)
+        except FormatError:
+            kept.append(replace(ruling, verdict="rejected", code="format"))
+            continue
+        kept.append(ruling)
+        if ruling.verdict == "admitted":
+            changed |= written
+    return tuple(kept), changed
+
+
+def _written(ruling: Ruling, view: _View) -> dict[str, bytes | None]:
+    """The file of one ruling: path to new bytes, None for a deletion. Raises `FormatError`."""
+    if ruling.verdict == "rejected":
+        return {}
+    if ruling.after is None:
+        assert ruling.before is not None
+        return {view.stored[ruling.before.id].path: None}
+    stored = view.stored.get(ruling.after.id) if ruling.before is not None else None
+    if stored is None:
+        return {ruling.after.path: files.render_memory(ruling.after)}
+    data = files.edit_memory(stored.data, _changes(stored.memory, ruling.after), text=_new_text(stored, ruling.after))
+    if files.parse_memory(stored.path, data).text != ruling.after.text:
+        raise FormatError("the new text would not read back", code="format")
+    return {stored.path: data}
+
+
+def _new_text(stored: StoredMemory, after: Memory) -> str | None:
+    return after.text if after.text != stored.memory.text else None
+
+
+def _changes(before: Memory, after: Memory) -> dict[KeyPath, Any]:
+    """The keys of a memory's head that an update changes."""
+    keys = ("kind", "topic", "confidence", "importance", "valid_from")
+    changes: dict[KeyPath, Any] = {
+        (key,): getattr(after, key) for key in keys if getattr(before, key) != getattr(after, key)
+    }
+    source = {"thread": after.source.thread, "turns": list(after.source.turns), "quote": after.source.quote}
+    return {**changes, ("source",): {key: value for key, value in source.items() if value}}
+
+
+def _profile_file(
+    run: _Run, view: _View, asked: _Asked, *, learned: bool
+) -> tuple[profiles.Merge, dict[str, bytes | None]]:
+    """The profile's new bytes, if they change. When somebody last called is noted with what was learned from it."""
+    heard = any(turn.role == "user" for turn in run.window)
+    patch = asked.answer.parsed.reply.profile if heard else NO_PROFILE
+    merge = profiles.merge(
+        view.profile,
+        patch,
+        declared=[attribute.key for attribute in view.config.agent(run.job.agent).attributes],
+        review_all=view.config.policies.review == "all",
+    )
+    changes = merge.changes()
+    if not changes and not (learned and view.profile_bytes):
+        return merge, {}
+    path = profile_path(run.job.subject)
+    try:
+        data = profiles.edited(view.profile_bytes, changes, last_interaction_at=_last_interaction(run, view))
+        files.parse_profile(path, data)
+    except FormatError:
+        return profiles.refused(merge, "format"), {}
+    return merge, {path: data} if data != view.profile_bytes else {}
+
+
+def _last_interaction(run: _Run, view: _View) -> datetime | None:
+    """The time of the user's last turn, never back and never in the future; None where it stays."""
+    heard = files.newest(*(turn.at for turn in run.window if turn.role == "user"))
+    before = view.profile.last_interaction_at
+    if heard is None or (before is not None and before >= min(heard, run.now)):
+        return None
+    return min(heard, run.now)
+
+
+def _held_files(rulings: Sequence[Ruling], merge: profiles.Merge, view: _View) -> dict[str, bytes | None]:
+    """What would be written if a reviewer approved, and `review.json` with the reasons."""
+    held = [ruling for ruling in rulings if ruling.verdict == "held"]
+    entries = [entry for entry in merge.entries if entry.verdict == "held"]
+    if not held and not entries:
+        return {}
+    changed: dict[str, bytes | None] = {}
+    for ruling in held:
+        changed |= _written(ruling, view)
+    if entries:
+        with contextlib.suppress(FormatError):  # the reasons still say what was proposed
+            data = profiles.edited(view.profile_bytes, merge.changes("held"), last_interaction_at=None)
+            changed[profile_path(view.profile.subject)] = data
+    reasons = {"operations": [_reason(each) for each in held], "profile": [_profile_reason(each) for each in entries]}
+    return {**changed, "review.json": json.dumps(reasons, indent=1).encode() + b"\n"}
+
+
+def _reason(ruling: Ruling) -> dict[str, Any]:
+    memory = ruling.after or ruling.before
+    assert memory is not None
+    return {
+        "op": ruling.op,
+        "id": memory.id,
+        "path": memory.path,
+        "code": ruling.code,
+        "proposal": ruling.proposal.operation.model_dump(),
+    }
+
+
+def _profile_reason(entry: profiles.Entry) -> dict[str, Any]:
+    return {"key": list(entry.path), "value": entry.value, "code": entry.code}
+
+
+def _watermark(run: _Run) -> dict[str, bytes | None]:
+    job = run.job
+    mark = Watermark(job.thread, job.subject, job.agent, run.window[-1].id, run.input_hash)
+    return {watermark_path(job.thread): files.render_watermark(mark)}
+
+
+# ------------------------------------------------------------------------------------------------------ the commit
+
+
+def _commit(run: _Run, view: _View, plan: _Plan) -> Consolidation:
+    """Write it, on whatever main is by now. Raises `Conflict`."""
+    for _ in range(_PUSHES):
+        with run.repo.locked():
+            now_view = _refreshed(view, run.repo.snapshot(), run.job)
+            current = _replanned(run, view, plan, now_view)
+            _hold(run, current, now_view)
+            try:
+                revision = run.repo.commit(
+                    now_view.revision, current.files, message=_message(run, current), now=run.now
+                )
+            except Conflict:
+                continue  # a push came in between
+        return run.result(current.outcome, plan=current, view=now_view, revision=revision, watermark=run.window[-1].id)
+    raise Conflict(f"main of {run.job.tenant} moved {_PUSHES} times while committing", hint="run it again")
+
+
+def _replanned(run: _Run, view: _View, plan: _Plan, now_view: _View) -> _Plan:
+    """The plan as it is on the repo of now. Raises `Conflict` where somebody else was at the same thing."""
+    if now_view.watermark_blob != view.watermark_blob:
+        raise Conflict(f"thread {run.job.thread!r} was consolidated meanwhile", hint="run it again")
+    if run.answer is None and _barred(run, now_view) is None:
+        raise Conflict("topics or consent were added meanwhile", hint="run it again")
+    for ruling in plan.rulings:
+        target = ruling.proposal.target if ruling.proposal.operation.op != "create" else None
+        if ruling.verdict == "admitted" and target is not None and _blob(view, target) != _blob(now_view, target):
+            raise Conflict(f"memory {target} was changed meanwhile", hint="run it again")
+    return plan if now_view.marks == view.marks else _plan(run, now_view)
+
+
+def _blob(view: _View, memory: str) -> str | None:
+    stored = view.stored.get(memory)
+    return stored.blob if stored is not None else None
+
+
+def _hold(run: _Run, plan: _Plan, view: _View) -> None:
+    """Put the held operations where a reviewer finds them, before the watermark passes them by."""
+    if plan.held_files:
+        run.repo.hold(
+            plan.review,
+            view.revision,
+            plan.held_files,
+            message=trailers.message(f"Held for review: {trailers.encode(run.job.thread)}", _trailers(run, plan)),
+            now=run.now,
+        )
+
+
+def _message(run: _Run, plan: _Plan) -> str:
+    counts = plan.operations
+    done = [f"{counts[op]} {word}" for op, word in _DONE.items() if counts.get(op)]
+    what = ", ".join([*done, *(["profile"] if plan.merge.changes() else [])]) or plan.outcome.replace("_", " ")
+    return trailers.message(f"Consolidate {trailers.encode(run.job.thread)}: {what}", _trailers(run, plan))
+
+
+_DONE = {"create": "created", "update": "updated", "delete": "deleted"}
+
+
+def _trailers(run: _Run, plan: _Plan) -> dict[str, str]:
+    """One-line ASCII, and never a word of the model's."""
+    counts, held = plan.operations, plan.codes("held")
+    return {
+        "Docmem-Thread": trailers.encode(run.job.thread),
+        "Docmem-Turns": trailers.encode_list(turn.id for turn in run.window),
+        "Docmem-Input": run.input_hash,
+        "Docmem-Agent": run.job.agent,
+        "Docmem-Run": str(run.job.run) if run.job.run is not None else "",
+        "Docmem-Model": trailers.encode(run.model) if run.answer is not None else "",
+        "Docmem-Prompt": run.answer.prompt_hash if run.answer is not None else "",
+        "Docmem-Outcome": plan.outcome,
+        "Docmem-Created": str(counts.get("create", 0)),
+        "Docmem-Updated": str(counts.get("update", 0)),
+        "Docmem-Deleted": str(counts.get("delete", 0)),
+        "Docmem-Deletes": str(counts.get("delete", 0) or ""),
+        "Docmem-Held": " ".join(f"{code}={number}" for code, number in held.items()),
+        "Docmem-Review": plan.review if held else "",
+    }
+
+
+def _last_turn(repo: Repository, job: Job) -> str | None:
+    mark = repo.snapshot().watermark(job.thread)
+    return mark.last_turn if mark is not None else None
