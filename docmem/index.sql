@@ -15,8 +15,8 @@ SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 -- Where the language is unknown, English stop words go, or every "the" would find everything.
 SELECT coalesce(array_agg(lexeme), '{}') AS lexemes,
        string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
-FROM unnest(tsvector_to_array(to_tsvector(%(language)s::regconfig, %(question)s))) AS lexeme
-WHERE %(language)s <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
+FROM unnest(tsvector_to_array(to_tsvector(%(language)s::text::regconfig, %(question)s))) AS lexeme
+WHERE %(language)s::text <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
 
 -- name: memories_by_words
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmem.config import Settings
+from docmem.document import scrub
+from docmem.errors import InvalidName, NotFound
+from docmem.files import render_memory
+from docmem.index import Reader, Words
+from docmem.model import Memory
+from docmem.recall import Arm, Hit, SearchResult, fuse, judge, needed, policies, related, search
+from docmem.tenant_config import Weights
+from docmem_sync.sync import sync_tenant
+from tests.support.repos import memory, put, subject
+
+NOW = datetime.now(UTC)
+
+
+def hit(name: str, **changes: Any) -> Hit:
+    values = {"id": name, "path": name, "revision": "r", "kind": "fact", "text": name, "age": 0.0}
+    return Hit(**{**values, **changes})
+
+
+def serve(settings: Settings, *memories: Memory, tenant: str = "acme", embedder: Any = None, **files: bytes) -> None:
+    changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in memories}
+    put(settings, tenant, changed | {path.replace("__", "/") + ".md": data for path, data in files.items()})
+    sync_tenant(settings, tenant, embedder=embedder)
+
+
+def texts(result: SearchResult) -> list[str]:
+    return [found.text for found in result.hits]
+
+
+class Axes:
+    """An embedder whose vectors count words that it knows: near texts are those that share a group."""
+
+    model = "axes"
+    groups = (("tea", "infusion", "brew"), ("train", "railway"), ("dog", "hound"))
+
+    def __init__(self, dimension: int = 4, model: str = "axes") -> None:
+        self.dimension = dimension
+        self.model = model
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self.query(text) for text in texts]
+
+    def query(self, text: str) -> list[float]:
+        counts = [float(sum(word in text.lower() for word in group)) for group in self.groups]
+        vector = (counts + [0.01] + [0.0] * self.dimension)[: self.dimension]
+        length = sum(item * item for item in vector) ** 0.5
+        return [item / length for item in vector]
+
+
+# ------------------------------------------------------------------------------------------------------- ranking
+
+
+def test_what_both_arms_find_ranks_above_what_one_finds() -> None:
+    lexical = Arm((hit("a", matched=1), hit("b", matched=2)), 1.0)
+    vector = Arm((hit("b", cosine=0.9), hit("c", cosine=0.8)), 0.25)
+    fused = fuse([lexical, vector], k=60)
+    assert [(found.id, found.matched, found.cosine) for found in fused] == [
+        ("b", 2, 0.9),
+        ("a", 1, None),
+        ("c", None, 0.8),
+    ]
+    assert fused[0].relevance == fused[0].score == 1.0
+    assert fuse([], k=60) == fuse([Arm((), 1.0)], k=60) == fuse([Arm((hit("a"),), 0.0)], k=60) == ()
+
+
+def test_recency_chooses_among_the_relevant_and_not_instead_of_them() -> None:
+    year = 365 * 86_400.0
+    right = hit("right", age=year, relevance=1.0)
+    fresh = [hit(f"fresh {number}", age=0.0, relevance=0.9) for number in range(9)]
+    assert "right" not in [found.id for found in judge([*fresh[:2], right], Weights(), limit=2)]
+    assert [found.id for found in judge([right, *fresh], Weights(), limit=1)] == ["fresh 0"]
+    assert [found.id for found in judge([right, *fresh], Weights(recency=0), limit=1)] == ["right"]
+    kept = judge(
+        [hit(str(number), age=year - number, relevance=1 - number / 100) for number in range(30)], Weights(), limit=5
+    )
+    assert {int(found.id) for found in kept} <= set(range(10))
+
+
+def test_importance_counts() -> None:
+    hits = [hit("a", relevance=1.0, importance=1), hit("b", relevance=1.0, importance=9)]
+    assert [found.id for found in judge(hits, Weights(), limit=2)] == ["b", "a"]
+
+
+@given(st.integers(0, 400))
+def test_a_question_asks_for_more_shared_words_the_longer_it_is(lexemes: int) -> None:
+    assert 1 <= needed(lexemes) <= max(1, lexemes)
+    assert needed(lexemes) <= needed(lexemes + 1)
+
+
+def test_one_shared_word_of_many_is_chance() -> None:
+    words = Words(("build", "function", "list", "python", "sort", "write"), "")
+    assert related([hit("a", matched=1)], words) == ()
+    assert len(related([hit("a", matched=2), hit("b", matched=1)], words)) == 2
+
+
+def test_policies_out_of_a_garbage_row_are_the_defaults() -> None:
+    found = policies({"revision": "r", "language": None, "retention": None, "budgets": {"facts": "many"}, "agents": 3})
+    assert found.budgets.facts == 5
+    assert found.retention["episode"] == 90 * 86_400
+    assert found.retention["fact"] is None
+    assert found.attributes("default") == ()
+
+
+# ----------------------------------------------------------------------------------------------- the served copy
+
+
+@pytest.fixture
+def acme(indexed: Settings, tenant: str) -> Settings:
+    return indexed
+
+
+def test_a_hit_says_what_where_and_from_which_commit(acme: Settings) -> None:
+    one = memory("The traveller likes green tea.")
+    serve(acme, one)
+    result = search(acme, "acme", "Which tea does she like?", subject="ana")
+    assert result.degraded == "no_embedder"
+    shown = result.as_json()["hits"][0]
+    assert {key: shown[key] for key in ("id", "path", "kind", "subject", "text", "score", "source")} == {
+        "id": one.id,
+        "path": one.path,
+        "kind": "fact",
+        "subject": subject(),
+        "text": one.text,
+        "score": 1.0,
+        "source": {"thread": "web-1", "turns": ["t1"]},
+    }
+    assert len(shown["revision"]) == 40
+
+
+def test_a_subject_sees_its_own_and_the_tenants_documents(acme: Settings) -> None:
+    serve(
+        acme, memory("Ana likes tea."), memory("Bo likes tea.", who="bo"), knowledge__tea=b"# Tea\n\nTea is a drink.\n"
+    )
+    assert set(texts(search(acme, "acme", "tea", subject="ana"))) == {
+        "Ana likes tea.",
+        "# Tea\n\nTea is a drink.\n",
+    } or ("Bo likes tea." not in texts(search(acme, "acme", "tea", subject="ana")))
+    assert texts(search(acme, "acme", "tea", subject="ana", folders=())) == ["Ana likes tea."]
+    assert len(search(acme, "acme", "tea").hits) == 3
+    assert texts(search(acme, "acme", "tea", subject="nobody", folders=())) == []
+
+
+def test_an_agent_sees_its_own_and_the_shared(acme: Settings) -> None:
+    serve(
+        acme,
+        memory("Shared tea."),
+        memory("Tea for sales.", agent="sales"),
+        memory("Tea for support.", agent="support"),
+    )
+    assert set(texts(search(acme, "acme", "tea", agent="sales"))) == {"Shared tea.", "Tea for sales."}
+
+
+def test_validity_expiry_and_retention_are_judged_by_the_databases_clock(acme: Settings) -> None:
+    day, hour = timedelta(days=1), timedelta(hours=1)
+    serve(
+        acme,
+        memory("tea now", valid_from=NOW - hour),
+        memory("tea to come", valid_from=NOW + day),
+        memory("tea that was", valid_from=NOW - 2 * day, valid_until=NOW - day),
+        memory("tea still", valid_until=NOW + day),
+        memory("tea expired", expires=NOW - hour),
+        memory("tea episode, 89 days old", kind="episode", valid_from=NOW - 89 * day),
+        memory("tea episode, 91 days old", kind="episode", valid_from=NOW - 91 * day),
+        memory("tea fact, 9 years old", valid_from=NOW - 9 * 365 * day),
+    )
+    served = {"tea now", "tea still", "tea episode, 89 days old", "tea fact, 9 years old"}
+    assert set(texts(search(acme, "acme", "tea"))) == served
+    assert set(texts(search(acme, "acme", "what is it?"))) == served
+
+
+QUESTIONS = [
+    "🤷",
+    "the of and",
+    "",
+    "'; DROP TABLE docmem.memory; --",
+    "tea & | ! <-> :* ( '",
+    "a:b c\\d 'x''y' \\",
+    "%(tenant)s %s %%",
+    "茶 чай شاي",
+    "tea " * 600,
+    "tea\0\ud800",
+    "http://example.com/a/b?c=d tea-pot mid-range 4.5 foo@bar.com",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_any_question_is_answered(acme: Settings, question: str) -> None:
+    serve(acme, memory("Ana likes tea.", valid_from=NOW))
+    result = search(acme, "acme", question, subject="ana")
+    assert result.degraded in {"no_embedder", "recency"}
+    if "tea" in scrub(question)[0]:
+        assert texts(result) == ["Ana likes tea."] or len(set(question.split())) > 3
+
+
+def test_recency_answers_only_where_no_search_could_run(acme: Settings) -> None:
+    serve(acme, memory("Ana likes tea."), memory("Ana likes rain.", valid_from=NOW))
+    assert search(acme, "acme", "what is it?").as_json()["degraded"] == "recency"
+    assert texts(search(acme, "acme", "what is it?")) == ["Ana likes rain.", "Ana likes tea."]
+    assert search(acme, "acme", "Which submarine?").hits == ()
+
+
+def test_an_unknown_language_needs_no_stop_words(acme: Settings) -> None:
+    config = b"format: 1\n"
+    put(acme, "acme", {"docmem.yaml": config})
+    serve(acme, memory("She is the one who plans a trip to the sea."))
+    assert search(acme, "acme", "Who is the president of the republic?").hits == ()
+    assert len(search(acme, "acme", "the sea").hits) == 1
+
+
+def test_vectors_find_what_words_dont(acme: Settings) -> None:
+    axes = Axes()
+    serve(acme, memory("Ana likes infusion."), memory("Ana takes the railway."), embedder=axes)
+    result = search(acme, "acme", "brew?", embedder=axes)
+    assert result.degraded is None
+    assert texts(result) == ["Ana likes infusion."]
+    assert search(acme, "acme", "quantum?", embedder=axes).hits == ()
+
+
+@pytest.mark.parametrize("other", [Axes(8), Axes(4, "another")])
+def test_vectors_of_different_models_never_mix(acme: Settings, other: Axes) -> None:
+    serve(acme, memory("Ana likes infusion."), embedder=Axes())
+    assert search(acme, "acme", "brew?", embedder=other).hits == ()
+    assert texts(search(acme, "acme", "infusion?", embedder=other)) == ["Ana likes infusion."]
+
+
+def test_an_embedder_that_fails_leaves_the_words(acme: Settings) -> None:
+    class Broken(Axes):
+        def query(self, text: str) -> list[float]:
+            from docmem.errors import ModelUnavailable
+
+            raise ModelUnavailable("away")
+
+    serve(acme, memory("Ana likes tea."))
+    result = search(acme, "acme", "tea", embedder=Broken())
+    assert (result.degraded, texts(result)) == ("embedder_failed", ["Ana likes tea."])
+
+
+def test_another_tenant_sees_nothing(acme: Settings) -> None:
+    from docmem import repository
+
+    repository.create(acme, "other")
+    serve(acme, memory("Ana likes tea."))
+    sync_tenant(acme, "other")
+    assert search(acme, "other", "tea", folders=()).hits == ()
+
+
+def test_a_tenant_that_was_never_synced_or_cant_be_one_is_an_error(acme: Settings) -> None:
+    serve(acme)
+    with pytest.raises(NotFound, match="not in the index"):
+        search(acme, "unknown", "tea")
+    with pytest.raises(InvalidName):
+        search(acme, "acme'; --", "tea")
+
+
+def test_a_reader_keeps_its_connections_between_searches(acme: Settings) -> None:
+    serve(acme, memory("Ana likes tea."))
+    reader = Reader(acme, timeout=30)
+    try:
+        assert [len(search(reader, "acme", "tea").hits) for _ in range(3)] == [1, 1, 1]
+    finally:
+        reader.close()
