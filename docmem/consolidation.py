@@ -364,7 +364,7 @@ class _Plan:
         """Path to (before, after)."""
         before: dict[str, bytes | None] = {stored.path: stored.data for stored in view.stored.values()}
         before[profile_path(view.profile.subject)] = view.profile_bytes or None
-        before[next(reversed(self.files))] = view.watermark_bytes  # the watermark comes last
+        before[list(self.files)[-1]] = view.watermark_bytes  # the watermark comes last
         return {path: (before.get(path), after) for path, after in self.files.items()}
 
 
