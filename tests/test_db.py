@@ -2,28 +2,416 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import random
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.rows import dict_row
 
-from docmem import db
+from docmem import db, postgres
 from docmem.config import Settings
-from docmem.errors import InvalidName
+from docmem.errors import ConfigError, InvalidName, RoleRefused, SchemaError, ServerUnavailable
+from docmem.postgres import Server
+from docmem_sync import migrate
+
+ROLES: tuple[db.Role, ...] = ("reader", "sync", "owner")
+BOUND: tuple[db.Role, ...] = ("reader", "sync")
+FILL = {
+    "sync_state": "revision, synced_at, projection) VALUES (%(t)s, 'r', now(), 1",
+    "tenant_config": "config, language, retention, budgets, weights, revision) "
+    "VALUES (%(t)s, '{}', 'simple', '{}', '{}', '{}', 'r'",
+    "memory": "id, path, blob, revision, subject, kind, text, importance, turns, supersedes, meta, projection, "
+    "projection_hash, tsv, created_at, updated_at) "
+    "VALUES (%(t)s, 'i', 'p', 'b', 'r', 's', 'fact', 'x', 5, '{}', '{}', '{}', 'x', 'h', '', now(), now()",
+    "memory_vector": "id, set, projection_hash, embedding) VALUES (%(t)s, 'i', 'm/3/1', 'h', '[1,2,3]'",
+    "profile": "subject, path, blob, revision, version, remember, attributes, pinned, meta, updated_at) "
+    "VALUES (%(t)s, 's', 'p', 'b', 'r', 1, true, '{}', '{}', '{}', now()",
+    "document": "path, chunk, id, blob, revision, folder, title, text, meta, projection, projection_hash, tsv, "
+    "updated_at) VALUES (%(t)s, 'p', 0, 'i', 'b', 'r', 'knowledge', 't', 'x', '{}', 'x', 'h', '', now()",
+    "document_vector": "path, chunk, set, projection_hash, embedding) VALUES (%(t)s, 'p', 0, 'm/3/1', 'h', '[1,2,3]'",
+    "quarantine": "path, blob, revision, code, line, reason, since) VALUES (%(t)s, 'p', 'b', 'r', 'c', 1, 'x', now()",
+}
+
+
+def tables(connection: psycopg.Connection[Any]) -> list[str]:
+    """Every table of the catalogue, so that a new one can't be forgotten here."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT relname::text AS name FROM pg_class "
+            "WHERE relnamespace = 'docmem'::regnamespace AND relkind IN ('r', 'p') ORDER BY relname"
+        ).fetchall()
+    return [row["name"] for row in rows]
+
+
+def count(cursor: Any, table: str) -> int:
+    row = cursor.execute(sql.SQL("SELECT count(*) AS n FROM docmem.{}").format(sql.Identifier(table))).fetchone()
+    return int(row["n"])
+
+
+@pytest.fixture
+def filled(indexed: Settings) -> Settings:
+    """An index with a row of tenant `acme` in every table."""
+    with closing(db.connect(indexed, "sync")) as connection:
+        assert sorted(FILL) == tables(connection)
+        with db.tenant_transaction(connection, "acme") as cursor:
+            for table, values in FILL.items():
+                cursor.execute(f"INSERT INTO docmem.{table} (tenant_id, {values})", {"t": "acme"})
+    return indexed
 
 
 def test_each_role_reaches_a_migrated_index(indexed: Settings) -> None:
-    roles: tuple[db.Role, ...] = ("reader", "sync", "owner")
-    for role in roles:
-        with db.connect(indexed, role) as connection:
+    for role in ROLES:
+        with closing(db.connect(indexed, role)) as connection:
             db.check_schema(connection)
 
 
-def test_an_analysts_dsn_sees_one_tenant_from_the_start(indexed: Settings) -> None:
-    with psycopg.connect(db.tenant_dsn(indexed, "acme")) as connection:
-        row = connection.execute("SELECT current_setting('app.current_tenant', true)").fetchone()
-    assert row == ("acme",)
-    keywords = dataclasses.replace(indexed, dsn="host=localhost dbname=x")
-    assert "app.current_tenant=acme" in db.tenant_dsn(keywords, "acme")
-    with pytest.raises(InvalidName):
-        db.tenant_dsn(indexed, "acme -c role=docmem_owner")
+@pytest.mark.parametrize("role", ROLES)
+def test_without_a_tenant_or_as_another_no_row_of_any_table_is_seen(filled: Settings, role: db.Role) -> None:
+    with closing(db.connect(filled, role)) as connection:
+        for table in tables(connection):
+            with connection.cursor() as cursor:
+                assert count(cursor, table) == 0, table
+            with db.tenant_transaction(connection, "acme") as cursor:
+                assert count(cursor, table) == 1, table
+            with db.tenant_transaction(connection, "acm") as cursor:
+                assert count(cursor, table) == 0, table
+            with connection.cursor() as cursor:
+                assert count(cursor, table) == 0, table
+
+
+def test_every_table_forces_row_level_security_and_starts_its_key_with_the_tenant(indexed: Settings) -> None:
+    with closing(db.connect(indexed, "owner")) as connection:
+        rows = connection.execute(
+            """
+            SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity,
+                   (SELECT count(*) FROM pg_policy WHERE polrelid = c.oid) AS policies,
+                   (SELECT a.attname FROM pg_index i
+                    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+                    WHERE i.indrelid = c.oid AND i.indisprimary) AS first,
+                   (SELECT attnotnull FROM pg_attribute WHERE attrelid = c.oid AND attname = 'tenant_id') AS not_null
+            FROM pg_class c WHERE c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
+            """
+        ).fetchall()
+    assert len(rows) == len(FILL)
+    for row in rows:
+        assert row["relrowsecurity"], row
+        assert row["relforcerowsecurity"], row
+        assert row["policies"] == 1, row
+        assert (row["first"], row["not_null"]) == ("tenant_id", True), row
+
+
+def test_the_reader_writes_nothing_anywhere(filled: Settings) -> None:
+    with closing(db.connect(filled, "reader")) as connection:
+        for table in tables(connection):
+            name = sql.Identifier(table)
+            for statement in ("DELETE FROM docmem.{}", "UPDATE docmem.{} SET tenant_id = 'x'", "TRUNCATE docmem.{}"):
+                with (
+                    pytest.raises(psycopg.errors.InsufficientPrivilege),
+                    db.tenant_transaction(connection, "acme") as c,
+                ):
+                    c.execute(sql.SQL(statement).format(name))
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), db.tenant_transaction(connection, "acme") as c:
+                c.execute(f"INSERT INTO docmem.{table} (tenant_id, {FILL[table]})", {"t": "acme"})
+
+
+def test_nobody_writes_a_row_of_another_tenant(indexed: Settings) -> None:
+    insert = "INSERT INTO docmem.sync_state (tenant_id, " + FILL["sync_state"] + ")"
+    for role in ("sync", "owner"):
+        with closing(db.connect(indexed, role)) as connection:
+            for tenant in ("other", ""):
+                with (
+                    pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.CheckViolation)),
+                    db.tenant_transaction(connection, "acme") as cursor,
+                ):
+                    cursor.execute(insert, {"t": tenant})
+
+
+def test_a_tenant_is_gone_with_its_transaction_even_if_that_failed(filled: Settings) -> None:
+    """Case I1, without the pooler: a connection that was used for one tenant is nobody's afterwards."""
+    with closing(db.connect(filled, "reader")) as connection:
+
+        def seen() -> int:
+            with connection.cursor() as cursor:
+                return count(cursor, "memory")
+
+        with pytest.raises(ZeroDivisionError), db.tenant_transaction(connection, "acme"):
+            raise ZeroDivisionError
+        assert seen() == 0
+        with pytest.raises(psycopg.errors.DivisionByZero), db.tenant_transaction(connection, "acme") as cursor:
+            cursor.execute("SELECT 1 / 0")
+        assert seen() == 0
+        connection.execute("RESET ALL")
+        assert seen() == 0
+        with pytest.raises(InvalidName), db.tenant_transaction(connection, "a' OR true --"):
+            pass
+        with pytest.raises(InvalidName), db.tenant_transaction(connection, ""):
+            pass
+
+
+def test_a_pools_connections_are_nobodys_between_uses(filled: Settings) -> None:
+    with db.reader_pool(filled, max_size=1) as pool:
+        with db.pooled(pool) as connection, db.tenant_transaction(connection, "acme") as cursor:
+            assert count(cursor, "memory") == 1
+        with db.pooled(pool) as connection, connection.cursor() as cursor:
+            assert count(cursor, "memory") == 0
+
+
+# --- roles that row-level security doesn't bind
+
+
+@pytest.fixture
+def role(postgres_server: Server, database: str) -> Iterator[str]:
+    """A role of its own for one test, with the reader's rights; dropped afterwards."""
+    name = f"role_{database}"
+    with psycopg.connect(postgres_server.dsn("admin", database=database), autocommit=True) as admin:
+        who = sql.Identifier(name)
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'pw'").format(who))
+        admin.execute(sql.SQL("GRANT docmem_reader, docmem_sync TO {}").format(who))
+        admin.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(sql.Identifier(database), who))
+        yield name
+        admin.execute(sql.SQL("DROP OWNED BY {}; DROP ROLE {}").format(who, who))
+
+
+def administer(server: Server, database: str, *statements: str) -> None:
+    with psycopg.connect(server.dsn("admin", database=database), autocommit=True) as admin:
+        for statement in statements:
+            admin.execute(statement)
+
+
+def as_role(settings: Settings, server: Server, database: str, name: str) -> Settings:
+    dsn = f"postgresql://{name}:pw@127.0.0.1:{server.port}/{database}"
+    return replace(settings, dsn=dsn, sync_dsn=dsn, owner_dsn=dsn)
+
+
+def test_a_role_with_the_readers_rights_is_served(
+    indexed: Settings, postgres_server: Server, database: str, role: str
+) -> None:
+    with closing(db.connect(as_role(indexed, postgres_server, database, role), "reader")) as connection:
+        db.check_schema(connection)
+
+
+@pytest.mark.parametrize(
+    "power",
+    [
+        "ALTER ROLE {} SUPERUSER",
+        "ALTER ROLE {} BYPASSRLS",
+        "GRANT docmem_admin TO {}",
+        "GRANT docmem_admin TO {} WITH INHERIT FALSE, SET TRUE",
+        "GRANT docmem_admin TO {} WITH ADMIN TRUE, INHERIT FALSE, SET FALSE",
+        "CREATE ROLE {}_bypass BYPASSRLS; CREATE ROLE {}_between ROLE {}; GRANT {}_bypass TO {}_between",
+        "GRANT pg_execute_server_program TO {}",
+        "ALTER ROLE {} SUPERUSER; ALTER ROLE {} SET role = docmem_reader",
+    ],
+)
+@pytest.mark.parametrize("session", BOUND)
+def test_a_session_that_row_level_security_does_not_bind_is_refused(
+    indexed: Settings, postgres_server: Server, database: str, role: str, power: str, session: db.Role
+) -> None:
+    """Case I4."""
+    administer(postgres_server, database, power.replace("{}", role))
+    try:
+        with pytest.raises(RoleRefused, match="row-level security") as caught:
+            db.connect(as_role(indexed, postgres_server, database, role), session)
+        assert role in caught.value.message
+        assert "NOBYPASSRLS" in caught.value.hint
+        with pytest.raises(RoleRefused):
+            db.reader_pool(as_role(indexed, postgres_server, database, role))
+    finally:
+        administer(
+            postgres_server,
+            database,
+            f"ALTER ROLE {role} NOSUPERUSER; DROP ROLE IF EXISTS {role}_bypass, {role}_between",
+        )
+
+
+# --- what is said when it can't
+
+
+def test_a_closed_port_is_said_in_one_line_without_the_password(indexed: Settings) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        dsn = f"postgresql://ana:sesame@127.0.0.1:{taken.getsockname()[1]}/x"
+        with pytest.raises(ServerUnavailable, match=r"no Postgres answers at 127\.0\.0\.1") as caught:
+            db.connect(replace(indexed, dsn=dsn), "reader")
+    said = caught.value.message + caught.value.hint
+    assert "sesame" not in said
+    assert "\n" not in said
+    assert "DOCMEM_DSN" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("docmem_reader:", "docmem_reader:sesame"), "password authentication failed"),
+        (("docmem_reader:", "nobody_of_that_name:"), "password authentication failed"),
+        (("/docmem_", "/sesame_"), "does not exist"),
+    ],
+)
+def test_a_wrong_user_password_or_database_is_said_in_one_line(
+    indexed: Settings, change: tuple[str, str], words: str
+) -> None:
+    assert indexed.dsn is not None
+    scheme, rest = indexed.dsn.split("://")
+    with pytest.raises(ConfigError, match=words) as caught:
+        db.connect(replace(indexed, dsn=f"{scheme}://{rest.replace(*change)}"), "reader")
+    said = caught.value.message + caught.value.hint
+    assert "\n" not in said
+    assert "DOCMEM_DSN" in said
+
+
+@pytest.mark.parametrize(
+    "dsn", ["sesame", "postgresql://ana:ses ame@h/x", "postgresql://ana:ses%zzame@h/x", "mysql://ana:sesame@h/x"]
+)
+def test_what_is_no_connection_string_is_said_without_quoting_it(indexed: Settings, dsn: str) -> None:
+    with pytest.raises(ConfigError, match="DOCMEM_DSN is not a connection string") as caught:
+        db.connect(replace(indexed, dsn=dsn), "reader")
+    assert "ame" not in caught.value.message.replace("DOCMEM", "")
+
+
+def test_a_role_that_is_not_configured_is_asked_for_by_its_setting(indexed: Settings) -> None:
+    with pytest.raises(ConfigError, match="DOCMEM_SYNC_DSN is not set"):
+        db.dsn(replace(indexed, sync_dsn=None), "sync")
+    with pytest.raises(ConfigError, match="DOCMEM_OWNER_DSN is not set"):
+        db.dsn(replace(indexed, owner_dsn=None), "owner")
+    with pytest.raises(ConfigError, match="DOCMEM_DSN is not set"):
+        db.dsn(replace(indexed, dsn=None), "reader")
+
+
+def test_a_role_without_rights_on_the_index_is_told_which_grant_it_needs(
+    indexed: Settings, postgres_server: Server, database: str, role: str
+) -> None:
+    administer(postgres_server, database, f"REVOKE docmem_reader, docmem_sync FROM {role}")
+    with (
+        closing(db.connect(as_role(indexed, postgres_server, database, role), "reader")) as connection,
+        pytest.raises(ConfigError, match="may not use the index") as caught,
+    ):
+        db.check_schema(connection)
+    assert f'GRANT docmem_reader TO "{role}"' in caught.value.hint
+
+
+# --- the schema
+
+
+@pytest.fixture
+def bare(postgres_server: Server, indexed: Settings) -> Iterator[Settings]:
+    """A database with the extension, and without an index."""
+    postgres.create_database(postgres_server, "docmem_bare")
+    yield replace(
+        indexed,
+        dsn=postgres_server.dsn("reader", database="docmem_bare"),
+        sync_dsn=postgres_server.dsn("sync", database="docmem_bare"),
+        owner_dsn=postgres_server.dsn("owner", database="docmem_bare"),
+    )
+    administer(postgres_server, "postgres", "DROP DATABASE docmem_bare WITH (FORCE)")
+
+
+def test_a_database_without_an_index_is_told_from_one_that_is_behind_or_ahead(bare: Settings) -> None:
+    with closing(db.connect(bare, "reader")) as reader, closing(db.connect(bare, "owner")) as owner:
+        with pytest.raises(SchemaError, match="no index"):
+            db.check_schema(reader)
+        migrate.migrate(owner)
+        db.check_schema(reader)
+        version = "CREATE OR REPLACE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE RETURN "
+        owner.execute(f"{version} {db.SCHEMA_VERSION - 1}")
+        with pytest.raises(SchemaError, match="needs 1") as behind:
+            db.check_schema(reader)
+        assert "docmem sync" in behind.value.hint
+        owner.execute(f"{version} {db.SCHEMA_VERSION + 1}")
+        with pytest.raises(SchemaError, match="version 2") as ahead:
+            db.check_schema(reader)
+        assert ahead.value.hint == "upgrade docmem"
+        with pytest.raises(SchemaError, match="version 2"):
+            migrate.migrate(owner)
+
+
+# --- plans
+
+
+def test_no_statement_of_ours_is_prepared(filled: Settings) -> None:
+    with closing(db.connect(filled, "reader")) as connection:
+        for _ in range(12):
+            with db.tenant_transaction(connection, "acme") as cursor:
+                cursor.execute("SELECT id FROM docmem.memory WHERE tenant_id = %(tenant)s", {"tenant": "acme"})
+        assert connection.execute("SELECT count(*) AS n FROM pg_prepared_statements").fetchone() == {"n": 0}
+        with db.tenant_transaction(connection, "acme") as cursor:
+            assert cursor.execute("SHOW plan_cache_mode").fetchone() == {"plan_cache_mode": "force_custom_plan"}
+
+
+SMALL, EACH, HOT, DIMENSIONS = 20, 12, 4_000, 8
+NEAREST = """
+    SELECT id FROM docmem.memory_vector
+    WHERE tenant_id = %(tenant)s AND set = 'm/8/1'
+    ORDER BY embedding::halfvec(8) <=> %(vector)s::halfvec(8), id LIMIT 8
+"""
+
+
+def vectors(seed: int, number: int) -> list[str]:
+    chance = random.Random(seed)
+    return [json.dumps([chance.gauss(seed % 7, 1) for _ in range(DIMENSIONS)]) for _ in range(number)]
+
+
+@pytest.fixture
+def crowded(indexed: Settings) -> Settings:
+    """One tenant with thousands of vectors and an index over them, twenty with a dozen."""
+    sizes = {"hot": HOT, **{f"small{number}": EACH for number in range(SMALL)}}
+    with closing(db.connect(indexed, "sync")) as connection:
+        for seed, (tenant, size) in enumerate(sizes.items()):
+            ids = [f"{number:016x}" for number in range(size)]
+            memory = FILL["memory"].replace("VALUES (%(t)s, 'i'", "SELECT %(t)s, i")
+            with db.tenant_transaction(connection, tenant) as cursor:
+                cursor.execute(
+                    f"INSERT INTO docmem.memory (tenant_id, {memory} FROM unnest(%(ids)s::text[]) AS i",
+                    {"t": tenant, "ids": ids},
+                )
+                cursor.execute(
+                    "INSERT INTO docmem.memory_vector SELECT %(t)s, i, 'm/8/1', 'h', v::halfvec "
+                    "FROM unnest(%(ids)s::text[], %(vectors)s::text[]) AS r (i, v)",
+                    {"t": tenant, "ids": ids, "vectors": vectors(seed, size)},
+                )
+    with closing(db.connect(indexed, "owner")) as connection:
+        connection.execute(
+            "CREATE INDEX ON docmem.memory_vector USING hnsw ((embedding::halfvec(8)) halfvec_cosine_ops)"
+        )
+        connection.execute("ANALYZE docmem.memory_vector")
+    return indexed
+
+
+def nearest(connection: psycopg.Connection[Any], tenant: str, vector: str, *, exact: bool = False) -> list[str]:
+    with db.tenant_transaction(connection, tenant) as cursor:
+        if exact:
+            cursor.execute("SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off")
+        return [row["id"] for row in cursor.execute(NEAREST, {"tenant": tenant, "vector": vector}).fetchall()]
+
+
+def test_a_plan_made_for_a_large_tenant_never_serves_a_small_one(crowded: Settings) -> None:
+    """Case I3: on one connection the large tenant fifteen times, then small ones, and the other way round."""
+    question = vectors(99, 1)[0]
+    small = [f"small{number}" for number in range(SMALL)]
+    with closing(db.connect(crowded, "reader")) as connection:
+        for order in (["hot"] * 15 + small, small * 2 + ["hot"] * 5):
+            for tenant in order:
+                found = nearest(connection, tenant, question)
+                assert len(found) == 8, tenant
+                if tenant != "hot":
+                    assert found == nearest(connection, tenant, question, exact=True)
+
+
+def test_what_is_guarded_against_is_real(crowded: Settings) -> None:
+    """Were the statement prepared and its plan shared, small tenants would get nothing, without an error."""
+    question = vectors(99, 1)[0]
+    with psycopg.connect(db.dsn(crowded, "reader"), autocommit=True, prepare_threshold=0) as connection:
+        counts = []
+        for tenant in ["hot", *(f"small{number}" for number in range(SMALL))]:
+            with connection.transaction(), connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('app.current_tenant', %s, true)", [tenant])
+                cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+                cursor.execute("SET LOCAL enable_sort = off")
+                counts.append(len(cursor.execute(NEAREST, {"tenant": tenant, "vector": question}).fetchall()))
+    assert min(counts) < 8
