@@ -16,9 +16,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from report import Bench, arguments, timed
-
 from docmem import git, layout, names
+from report import Bench, arguments, timed
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 WHO = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"]
