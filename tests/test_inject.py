@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,9 +39,9 @@ NOW = datetime.now(UTC)
 PROFILE = b"label: Ana\nlocale: pt-PT\nlifecycle_stage: lead\nattributes:\n  party_size: two adults\n"
 
 
-def serve(settings: Settings, *memories: Memory, tenant: str = "acme", **files: bytes) -> str:
+def serve(settings: Settings, *memories: Memory, tenant: str = "acme", files: Mapping[str, bytes] | None = None) -> str:
     changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in memories}
-    revision = put(settings, tenant, changed | {path.replace("__", "/"): data for path, data in files.items()})
+    revision = put(settings, tenant, changed | dict(files or {}))
     sync_tenant(settings, tenant)
     return revision
 
@@ -75,12 +75,12 @@ def test_a_packet_holds_each_tier_and_points_at_every_line(acme: Settings, injec
         preference,
         fact,
         episode,
-        **{
+        files={
             profile_path(subject()): PROFILE,
-            "steering__tone.md": b"Be kind.\nBe brief.\n",
-            "conventions__dates.md": b"Write dates in full.\n",
-            "knowledge__porto.md": b"# Porto\n\nThe trains to Porto leave hourly.\n",
-            "corpus__asked.md": b"Asked for.\n",
+            "steering/tone.md": b"Be kind.\nBe brief.\n",
+            "conventions/dates.md": b"Write dates in full.\n",
+            "knowledge/porto.md": b"# Porto\n\nThe trains to Porto leave hourly.\n",
+            "corpus/asked.md": b"Asked for.\n",
         },
     )
     packet = injector.packet("acme", "ana", "Which train to Porto?", documents=["corpus/asked.md", "corpus/none.md"])
@@ -115,7 +115,7 @@ def test_without_a_goal_the_recent_is_shown(acme: Settings, injector: Injector) 
 
 
 def test_only_the_blocks_asked_for(acme: Settings, injector: Injector) -> None:
-    serve(acme, memory("Plans Porto."), **{profile_path(subject()): PROFILE})
+    serve(acme, memory("Plans Porto."), files={profile_path(subject()): PROFILE})
     packet = injector.packet("acme", "ana", "Porto", blocks=["persona"])
     assert "Plans Porto." not in packet.text
     assert HEADINGS["persona"] in packet.text
