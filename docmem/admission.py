@@ -257,7 +257,9 @@ def holds_card_number(proposal: Proposal, case: Case) -> bool:
 
 def was_reverted(proposal: Proposal, case: Case) -> bool:
     """A person took this statement back before."""
-    return _states(proposal) and statement_hash(case.window.subject, _text(proposal)) in case.state.reverted
+    if not _states(proposal):
+        return False
+    return statement_hash(case.state.secret, case.window.subject, _text(proposal)) in case.state.reverted
 
 
 def is_order(proposal: Proposal, case: Case) -> bool:

@@ -106,9 +106,14 @@ def thread_hash(thread: str) -> str:
     return _sha256(thread_id(thread))
 
 
-def statement_hash(subject: str, text: str) -> str:
-    """64 hex digits under which `reverted.yaml` remembers a statement about a subject."""
-    return _sha256(f"{subject}\n{normalized(text)}")
+def statement_hash(secret: bytes, subject: str, text: str) -> str:
+    """64 hex digits under which `reverted.yaml` remembers a statement about a subject.
+
+    Keyed like an id: what was taken back, or erased, can't be guessed from its hash.
+    """
+    return hmac.new(
+        secret, f"{subject}\n{normalized(text)}".encode("utf-8", "surrogatepass"), hashlib.sha256
+    ).hexdigest()
 
 
 def slug(text: str) -> str:

@@ -66,7 +66,7 @@ def plan(repository: Repository, target: str) -> Plan:
         if memory is None or shift.id == memory
     ]
     now = repository.snapshot()
-    carried = transplant.carry(now, undo)
+    carried = transplant.carry(now, undo, secret=repository.settings.secret_bytes())
     written = dict(carried.files) | _reverted_yaml(now, carried)
     return Plan(commit_id, now.revision, written, carried.conflicts, carried.deletes)
 

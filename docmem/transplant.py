@@ -87,7 +87,7 @@ def id_of(version: Version | None) -> str | None:
         return None
 
 
-def carry(now: Snapshot, wanted: Iterable[Shift]) -> Carried:
+def carry(now: Snapshot, wanted: Iterable[Shift], *, secret: bytes) -> Carried:
     """What `wanted` means on today's files. What stands as wanted already is left out; a conflict is named."""
     written: dict[str, bytes | None] = {}
     conflicts: list[str] = []
@@ -107,8 +107,8 @@ def carry(now: Snapshot, wanted: Iterable[Shift]) -> Carried:
         if result is not None and result != today:
             written[result.path] = result.data
         deletes += result is None
-        gone |= _statements(today)
-        come |= _statements(result)
+        gone |= _statements(today, secret)
+        come |= _statements(result, secret)
     return Carried(written, tuple(conflicts), frozenset(gone - come), frozenset(come - gone), deletes)
 
 
@@ -209,11 +209,11 @@ def _merge_keys(
     return changes
 
 
-def _statements(version: Version | None) -> set[str]:
+def _statements(version: Version | None, secret: bytes) -> set[str]:
     if version is None or layout.place(version.path).kind != "memory":
         return set()
     try:
         memory = files.parse_memory(version.path, version.data)
     except FormatError:
         return set()
-    return {statement_hash(memory.subject, memory.text)}
+    return {statement_hash(secret, memory.subject, memory.text)}

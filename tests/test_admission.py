@@ -177,7 +177,9 @@ def test_a_window_does_no_more_than_policy_allows() -> None:
 
 
 def test_a_reverted_statement_is_held_however_it_is_spelled() -> None:
-    state = replace(STATE, reverted=frozenset([statement_hash(SUBJECT, "the user PLANS  portugal in early may.")]))
+    state = replace(
+        STATE, reverted=frozenset([statement_hash(STATE.secret, SUBJECT, "the user PLANS  portugal in early may.")])
+    )
     assert codes(decide(proposal(), state=state)) == [("held", "reverted_before")]
 
 

@@ -11,6 +11,7 @@ from docmem.repository import Repository
 from docmem.revert import Reverted
 from tests.support.repos import NOW, memory, put, subject
 
+SECRET = b"a secret for tests"
 TEA = memory("Ana likes tea.")
 BUS = memory("Ana takes the bus.", number=1)
 PROFILE = layout.profile_path(subject())
@@ -39,7 +40,7 @@ def test_reverting_a_commit_removes_what_it_learned_and_only_that(settings: Sett
     done = take_back(repo, wrong)
     assert done.changed == (TEA.path,)
     assert texts(repo) == ["Ana takes the bus."]
-    assert repo.snapshot().reverted == {names.statement_hash(subject(), TEA.text)}
+    assert repo.snapshot().reverted == {names.statement_hash(SECRET, subject(), TEA.text)}
 
 
 def test_a_revert_is_one_commit_by_a_person_that_announces_its_deletions(settings: Settings, repo: Repository) -> None:
@@ -58,7 +59,7 @@ def test_an_update_is_taken_back_to_the_text_before(settings: Settings, repo: Re
     write(settings, replace(TEA, text="Ana hates tea."))
     take_back(repo, TEA.id)
     assert texts(repo) == ["Ana likes tea."]
-    assert repo.snapshot().reverted == {names.statement_hash(subject(), "Ana hates tea.")}
+    assert repo.snapshot().reverted == {names.statement_hash(SECRET, subject(), "Ana hates tea.")}
 
 
 def test_a_neighbour_edited_since_is_no_conflict(settings: Settings, repo: Repository) -> None:

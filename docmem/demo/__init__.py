@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import shutil
 import tempfile
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 TENANT, OTHER = "wayfarer", "globetrotter"
 REVIEWER = Author("Priya, support lead", "priya@wayfarer.example")
 GOAL = "Which flights and trains suit them on the trip to Portugal, and what is the budget?"
+_SUBJECT_DIR = re.compile(r"(subjects/../../[0-9a-f]{6})[0-9a-f]{58}")
 _SQL = partial(load, "docmem.demo", "rows.sql")
 
 
@@ -100,9 +102,9 @@ def _server(settings: Settings) -> Iterator[Settings]:
 
 def _play(stage: _Stage) -> None:
     _make_tenants(stage)
-    person = _monday(stage)
+    person = _on_the_web(stage)
     _served(stage)
-    _tuesday(stage, person)
+    _by_message(stage, person)
     _wrong(stage, person)
     _isolated(stage, person)
 
@@ -121,8 +123,7 @@ def _dialogue(stage: _Stage, name: str, *, days_ago: int) -> list[Turn]:
     """A shipped conversation, moved to so many days ago: memory has a retention, and the demo should never expire."""
     source = files("docmem.demo").joinpath(name)
     rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
-    first = datetime.fromisoformat(rows[0]["at"])
-    shift = timedelta(days=(stage.now - first).days - days_ago)
+    shift = timedelta(days=(stage.now.date() - datetime.fromisoformat(rows[0]["at"]).date()).days - days_ago)
     for row in rows:
         row["at"] = format_time(datetime.fromisoformat(row["at"]) + shift)
     path = stage.settings.root / name
@@ -134,8 +135,8 @@ def _say_dialogue(stage: _Stage, turns: list[Turn]) -> None:
     stage.lines("\n".join(f"{turn.id} {turn.speaker or turn.role}: {turn.text}" for turn in turns))
 
 
-def _monday(stage: _Stage) -> str:
-    stage.title("Monday, on the website; the login's token vouches for a phone number")
+def _on_the_web(stage: _Stage) -> str:
+    stage.title("the day before yesterday, on the website; the login's token vouches for a phone number")
     turns = _dialogue(stage, "web.jsonl", days_ago=2)
     _say_dialogue(stage, turns)
     person = _web_login(stage)
@@ -182,9 +183,18 @@ def _learn(stage: _Stage, thread: str, person: str, turns: list[Turn]) -> Consol
 
 
 def _say_diff(stage: _Stage, done: Consolidation) -> None:
-    repo = repository.open(stage.settings, TENANT)
     if done.revision:
-        stage.lines(history.patch(repo, None, done.revision))
+        _say_patch(stage, done.revision)
+
+
+def _say_patch(stage: _Stage, revision: str) -> None:
+    """The commit's diff, without git's headers and with the subject's folder cut short."""
+    patch = history.patch(repository.open(stage.settings, TENANT), None, revision)
+    for line in _SUBJECT_DIR.sub(r"\1…", patch).splitlines():
+        if line.startswith("diff --git "):
+            stage.say("")
+        elif not line.startswith(("index ", "new file mode ", "deleted file mode ", "--- /dev/null", "@@ ")):
+            stage.lines(line)
 
 
 # ------------------------------------------------------------------------------------------------ served copy
@@ -227,8 +237,8 @@ def _say_packet(stage: _Stage, packet: Packet) -> None:
         stage.lines(f"  {span.start:>4}–{span.end:<4} {span.id}  {span.revision[:12]}  {span.path.rsplit('/', 1)[-1]}")
 
 
-def _tuesday(stage: _Stage, person: str) -> None:
-    stage.title("Tuesday, a messaging app; its signed webhook names the same number, written otherwise")
+def _by_message(stage: _Stage, person: str) -> None:
+    stage.title("yesterday, in a messaging app; its signed webhook names the same number, written otherwise")
     sender = _message_sender()
     stage.lines(f"subject {sender[:12]}…: {'the same person' if sender == person else 'somebody else'}")
     stage.title(f"what the agent's prompt is given for “{GOAL}”, and the file behind each line")
@@ -271,7 +281,7 @@ def _take_back(stage: _Stage, memory: str) -> None:
         stage.lines(f"“{step.quote}” → {step.text}")
     done = revert.apply(repo, memory, now=datetime.now(UTC), author=REVIEWER)
     stage.lines(f"reverted in {(done.revision or '')[:12]} by {REVIEWER.name}")
-    stage.lines(history.patch(repo, None, done.revision or ""))
+    _say_patch(stage, done.revision or "")
     _sync(stage)
 
 
