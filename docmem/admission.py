@@ -32,7 +32,7 @@ SUPERSEDED = 0.5
 """Share of a deleted statement's words that a new one must have to count as its successor."""
 
 _HIGH_IMPACT = re.compile(
-    r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|roles?|"
+    r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|"
     r"contacts?|phones?|emails?|passport\w*"
 )
 _HEDGE = re.compile(

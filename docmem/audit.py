@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from datetime import datetime, timedelta
@@ -55,12 +56,18 @@ def keep(settings: Settings, job: Job, *, model: str, reason: str, reply: str, i
 
 def entries(settings: Settings, tenant: str) -> list[dict[str, Any]]:
     """A tenant's failed replies, newest first."""
-    found = [json.loads(path.read_text()) for path in folder(settings, tenant).glob("*.json")]
+    found = []
+    for path in folder(settings, tenant).glob("*.json"):
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+            found.append(json.loads(path.read_text()))
     return sorted(found, key=lambda entry: str(entry["at"]), reverse=True)
 
 
 def _prune(place: Path, now: datetime) -> None:
-    files = sorted(place.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    for number, path in enumerate(files):
-        if number >= _FILES_MAX or path.stat().st_mtime < (now - KEPT).timestamp():
+    aged: list[tuple[float, Path]] = []
+    for path in place.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            aged.append((path.stat().st_mtime, path))
+    for number, (written, path) in enumerate(sorted(aged, reverse=True)):
+        if number >= _FILES_MAX or written < (now - KEPT).timestamp():
             path.unlink(missing_ok=True)

@@ -18,12 +18,13 @@ from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 from docmem import config
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
 from docmem.prompt import Request, repair_note, schema_note
-from docmem.reply import Answer, InvalidReply, json_schema, parse
+from docmem.reply import Answer, InvalidReply, parse
 
 REPAIRS = 2
 """How often a reply that can't be read is sent back with the error."""
 
 Message: TypeAlias = dict[str, str]
+Schema: TypeAlias = dict[str, Any]
 Mode: TypeAlias = Literal["schema", "json", "text"]
 """Structured output by a schema; JSON mode with the schema in the prompt; the schema in the prompt alone."""
 
@@ -89,7 +90,7 @@ class LitellmModel:
         ]
         spent = _Spent()
         for repairs in range(REPAIRS + 1):
-            completion, mode = self._complete(litellm, talk, mode)
+            completion, mode = self._complete(litellm, talk, mode, schema)
             spent.add(completion)
             text, remark = _content(completion)
             try:
@@ -106,7 +107,7 @@ class LitellmModel:
             hint="nothing was changed; try again, or another model (--model, DOCMEM_MODEL)",
         )
 
-    def _complete(self, litellm: Any, talk: list[Message], mode: Mode) -> tuple[Any, Mode]:
+    def _complete(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema) -> tuple[Any, Mode]:
         """One completion, and the mode that worked."""
         from openai import OpenAIError  # the base of all that litellm raises
 
@@ -114,7 +115,7 @@ class LitellmModel:
         while True:
             number += 1
             try:
-                return self._call(litellm, talk, mode), mode
+                return self._call(litellm, talk, mode, schema), mode
             except litellm.exceptions.BadRequestError as error:
                 if mode == "text" or not _is_about_format(error):
                     self._refused(error)
@@ -124,17 +125,17 @@ class LitellmModel:
             except OpenAIError as error:
                 self._wait_or_give_up(error, number)
 
-    def _call(self, litellm: Any, talk: list[Message], mode: Mode) -> Any:
+    def _call(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema) -> Any:
         with _quiet():
             return litellm.completion(
                 model=self.name,
-                messages=talk if mode == "schema" else _with_schema(talk),
+                messages=talk if mode == "schema" else _with_schema(talk, schema),
                 temperature=0,
                 timeout=self.patience.timeout,
                 max_retries=0,
                 num_retries=0,
                 drop_params=True,
-                **_response_format(mode),
+                **_response_format(mode, schema),
             )
 
     def _wait_or_give_up(self, error: Any, number: int) -> None:
@@ -210,17 +211,17 @@ def _mode(litellm: Any, name: str) -> Mode:
     return "schema" if takes_schema or not is_listed else "json"
 
 
-def _response_format(mode: Mode) -> dict[str, Any]:
+def _response_format(mode: Mode, schema: Schema) -> dict[str, Any]:
     if mode == "text":
         return {}
     if mode == "json":
         return {"response_format": {"type": "json_object"}}
-    schema = {"name": "memory_operations", "strict": True, "schema": json_schema()}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    named = {"name": "memory_operations", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-def _with_schema(talk: list[Message]) -> list[Message]:
-    system = {**talk[0], "content": f"{talk[0]['content']}\n\n{schema_note(json_schema())}"}
+def _with_schema(talk: list[Message], schema: Schema) -> list[Message]:
+    system = {**talk[0], "content": f"{talk[0]['content']}\n\n{schema_note(schema)}"}
     return [system, *talk[1:]]
 
 

@@ -19,6 +19,9 @@ from docmem.model import Memory, Profile, Turn
 from docmem.tenant_config import Agent, Attribute, Topic
 from docmem.times import format_time
 
+TURN_SHOWN = 20_000
+"""Characters of one turn that are shown; a pasted log or a tool's dump says nothing about a person past that."""
+
 _NOTHING = "(none)"
 
 
@@ -141,4 +144,6 @@ def _turn(turn: Turn) -> dict[str, Any]:
         row["speaker"] = turn.speaker
     if turn.at is not None:
         row["at"] = format_time(turn.at)
-    return {**row, "text": turn.text}
+    if len(turn.text) > TURN_SHOWN:
+        row["left_out"] = f"{len(turn.text) - TURN_SHOWN} characters"
+    return {**row, "text": turn.text[:TURN_SHOWN]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -89,12 +89,16 @@ class Parsed:
     scrubbed: int = 0
 
 
-def json_schema() -> dict[str, Any]:
-    """The reply's JSON schema in the dialect of strict structured output: no references, every key required."""
+def json_schema(topics: Sequence[str] = ()) -> dict[str, Any]:
+    """The reply's JSON schema in the dialect of strict structured output: no references, every key required.
+
+    `topics`: the names that an operation's topic may have; any, where none are given.
+    """
     schema = Reply.model_json_schema()
     definitions = schema.pop("$defs", {})
-    resolved = _resolved(schema, definitions)
-    assert isinstance(resolved, dict)
+    resolved: dict[str, Any] = _resolved(schema, definitions)
+    if topics:
+        resolved["properties"]["operations"]["items"]["properties"]["topic"]["enum"] = list(topics)
     return resolved
 
 
@@ -244,7 +248,7 @@ def _name_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model made of a request. Tokens are None-free counts over all tries; `cost` in dollars where known."""
+    """What a model made of a request. Tokens are counted over all tries; `cost` in dollars where known."""
 
     parsed: Parsed
     tokens_in: int = 0

@@ -17,7 +17,7 @@ from docmem.llm import LitellmModel, Patience
 from docmem.model import Profile, Turn
 from docmem.prompt import Request
 from docmem.reply import json_schema
-from docmem.tenant_config import Agent
+from docmem.tenant_config import Agent, Topic
 from tests.support.model_server import BreaksOff, Fails, Hangs, ModelServer, Raw, Says, Scripted
 
 REPLY: dict[str, Any] = {
@@ -25,7 +25,8 @@ REPLY: dict[str, Any] = {
     "profile": {"preferred_language": "Malay", "locale": None, "lifecycle_stage": None, "attributes": []},
 }
 GOOD = Says(json.dumps(REPLY))
-REQUEST = Request("web-1", [Turn("t1", "user", "Hello")], Agent(), {}, Profile("s"))
+AGENT = Agent(topics=(Topic(name="trips"), Topic(name="wishes")))
+REQUEST = Request("web-1", [Turn("t1", "user", "Hello")], AGENT, {}, Profile("s"))
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def test_the_request_carries_the_schema_and_the_fenced_window(monkeypatch: pytes
     with serving(monkeypatch, GOOD) as server:
         answer, pauses = ask()
     (request,) = server.requests
-    assert request["response_format"]["json_schema"]["schema"] == json_schema()
+    assert request["response_format"]["json_schema"]["schema"] == json_schema(["trips", "wishes"])
     assert request["response_format"]["json_schema"]["strict"] is True
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     assert request["messages"][1]["content"] == REQUEST.window

@@ -81,6 +81,12 @@ def test_an_agent_that_declares_nothing_still_makes_a_prompt() -> None:
     assert "(none)" in replace(REQUEST, agent=Agent(), memories={}).system
 
 
+def test_an_endless_turn_is_cut_and_says_so() -> None:
+    window = replace(REQUEST, turns=(Turn("t1", "tool", "x" * (prompt.TURN_SHOWN + 7)),)).window
+    assert '"left_out": "7 characters"' in window
+    assert "x" * (prompt.TURN_SHOWN + 1) not in window
+
+
 @given(st.text())
 def test_no_text_closes_its_fence_or_starts_a_line(text: str) -> None:
     window = replace(REQUEST, turns=(Turn("t1", "user", text),), memories=prompt.handles([replace(MEMORY, text=text)]))

@@ -138,6 +138,11 @@ def test_the_schema_is_in_the_dialect_of_strict_structured_output() -> None:
     assert "$ref" not in json.dumps(schema)
 
 
+def test_the_schema_names_the_declared_topics() -> None:
+    items = reply.json_schema(["trips", "wishes"])["properties"]["operations"]["items"]
+    assert items["properties"]["topic"]["enum"] == ["trips", "wishes"]
+
+
 @given(st.text())
 def test_any_text_is_either_a_reply_or_an_invalid_one(text: str) -> None:
     with contextlib.suppress(InvalidReply):
