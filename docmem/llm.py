@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 from docmem import config
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
 from docmem.prompt import Request, repair_note, schema_note
-from docmem.reply import Answer, InvalidReply, parse
+from docmem.reply import Answer, InvalidReply, json_schema, parse
 
 REPAIRS = 2
 """How often a reply that can't be read is sent back with the error."""
@@ -88,6 +88,7 @@ class LitellmModel:
             {"role": "system", "content": request.system},
             {"role": "user", "content": request.window},
         ]
+        schema = json_schema([topic.name for topic in request.agent.topics])
         spent = _Spent()
         for repairs in range(REPAIRS + 1):
             completion, mode = self._complete(litellm, talk, mode, schema)
