@@ -139,6 +139,8 @@ def _stands(today: Version | None, wanted: Version | None) -> bool:
 
 def _carried(today: Version | None, shift: Shift) -> Version | _Conflict | None:
     old, new = shift.old, shift.new
+    if today is not None and layout.place(today.path).kind == "profile":
+        return _carried_profile(today, old, new)
     if old is None:
         return new if today is None else _Conflict()
     if today is None:
@@ -152,6 +154,21 @@ def _carried(today: Version | None, shift: Shift) -> Version | _Conflict | None:
     if data is None:
         return _Conflict()
     return Version(new.path if today.path == old.path else today.path, data)
+
+
+def _carried_profile(today: Version, old: Version | None, new: Version | None) -> Version | _Conflict | None:
+    """A profile is its keys: one that was made or goes is a change of all its keys, and others may have come since."""
+    if today == old:
+        return new
+    empty = Version(today.path, b"")
+    try:
+        data = _three_way(old or empty, today, new or empty)
+        if data is None:
+            return _Conflict()
+        rest = any(value is not None for value in _flat(load_mapping(decode(data)[0])).values())
+    except FormatError:
+        return _Conflict()
+    return Version(today.path, data) if new is not None or rest else None
 
 
 def _says_the_same(old: Version, today: Version) -> bool:

@@ -166,3 +166,27 @@ def test_the_watermark_of_a_reverted_window_stays(settings: Settings, repo: Repo
     wrong = put(settings, "acme", {TEA.path: files.render_memory(TEA), mark: data})
     take_back(repo, wrong)
     assert repo.snapshot().read(mark) == data
+
+
+def test_the_commit_that_made_a_profile_is_taken_back_after_the_person_called_again(
+    settings: Settings, repo: Repository
+) -> None:
+    made = put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegan\nlast_interaction_at: 2026-05-01T00:00:00Z\n"})
+    put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegan\nlast_interaction_at: 2026-05-02T00:00:00Z\n"})
+    assert take_back(repo, made).conflicts == ()
+    assert repo.snapshot().profile(subject()).attributes == {}
+
+
+def test_what_was_learned_since_stays_in_a_profile_whose_making_is_taken_back(
+    settings: Settings, repo: Repository
+) -> None:
+    made = put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegan\n"})
+    put(settings, "acme", {PROFILE: b"# ours\nattributes:\n  diet: vegan\n  home_city: Ipoh\n"})
+    assert take_back(repo, made).conflicts == ()
+    assert repo.snapshot().profile_bytes(subject()) == b"# ours\nattributes:\n  home_city: Ipoh\n"
+
+
+def test_a_profile_value_that_was_changed_since_is_a_conflict(settings: Settings, repo: Repository) -> None:
+    made = put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegan\n"})
+    put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegetarian\n"})
+    assert take_back(repo, made).conflicts == (PROFILE,)
