@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from docmem.names import normalized
@@ -60,6 +61,7 @@ _ORDERED = _NEGATION | _CONDITIONS | frozenset(["prefer", "prefers", "preferred"
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
+    plain: str
     words: tuple[str, ...]
     """Content words in order, stemmed."""
     guards: tuple[str, ...]
@@ -70,9 +72,9 @@ class _Statement:
 
 def likeness(old: str, new: str) -> Likeness:
     """How `new` relates to `old`: the same, less or more of the same statement, or another one."""
-    if normalized(old) == normalized(new):
-        return "same"
     before, after = _statement(old), _statement(new)
+    if before.plain == after.plain:
+        return "same"
     if before.guards != after.guards:
         return "other"
     old_words, new_words = set(before.words), set(after.words)
@@ -98,6 +100,7 @@ def content_words(text: str) -> tuple[str, ...]:
     return _statement(text).words
 
 
+@lru_cache(maxsize=4096)
 def _statement(text: str) -> _Statement:
     written = _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'"))
     lower = [word.casefold() for word in written]
@@ -107,7 +110,9 @@ def _statement(text: str) -> _Statement:
     people = tuple(word for word in lower if word in _PEOPLE)
     loose = tuple(sorted(word for word in lower if word in _NEGATION or word in _CONDITIONS))
     words = tuple(_stem(word) for word in lower if word not in _NEUTRAL)
-    return _Statement(words, (*names, "|", *people, "|", *loose), any(word in _ORDERED for word in lower))
+    return _Statement(
+        normalized(text), words, (*names, "|", *people, "|", *loose), any(word in _ORDERED for word in lower)
+    )
 
 
 def _is_exact(word: str, plain: str) -> bool:
