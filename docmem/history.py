@@ -170,6 +170,11 @@ def _entry(commit: Commit, contents: Mapping[str, bytes]) -> Entry:
     )
 
 
+def _thread(commit: Commit) -> str | None:
+    value = commit.trailer("Docmem-Thread")
+    return trailers.decode(value) if value is not None else None
+
+
 def _edits(changed: Iterable[Change], contents: Mapping[str, bytes]) -> list[Edit]:
     shown = [change for change in changed if layout.place(change.path).kind in _SHOWN]
     return _join_moves([_edit(change, contents) for change in shown])

@@ -16,7 +16,6 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
     """What is served, how far behind it is, and what could not be read. Exit 1 when something needs you."""
     from docmem import repository
     from docmem.config import settings
-    from docmem_sync.status import is_well
     from docmem_sync.status import status as look
 
     configured = settings()
@@ -27,7 +26,12 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
         print_json(found)
     else:
         _print(found)
-    return 0 if is_well(found) else 1
+    return 0 if _is_well(found) else 1
+
+
+def _is_well(found: dict[str, Any]) -> bool:
+    needs_somebody = any(row["quarantined"] or row["lag_commits"] for row in found["tenants"])
+    return "error" not in found["server"] and not needs_somebody
 
 
 def _print(found: dict[str, Any]) -> None:
