@@ -228,7 +228,7 @@ def lacks_user_turn(proposal: Proposal, case: Case) -> bool:
 
 def rests_on_acknowledgement(proposal: Proposal, case: Case) -> bool:
     """ "ok thanks" says nothing, whatever was said before it."""
-    return all(_acknowledges(turn.text) for turn in _user_turns(proposal, case))
+    return all(acknowledges(turn.text) for turn in _user_turns(proposal, case))
 
 
 def misquotes(proposal: Proposal, case: Case) -> bool:
@@ -584,7 +584,8 @@ def _comparable(text: str) -> str:
     return re.sub("[‐-―]", "-", plain).strip(" .,;:!?…\"'")
 
 
-def _acknowledges(text: str) -> bool:
+def acknowledges(text: str) -> bool:
+    """Whether a text says no more than "ok, thanks"."""
     words = re.findall(r"\w+", normalized(text))
     return all(map(_ACKNOWLEDGING.fullmatch, words))
 

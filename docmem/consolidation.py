@@ -178,11 +178,12 @@ class _View:
 
 def _view(snapshot: Snapshot, job: Job) -> _View:
     mark = snapshot.watermark(job.thread)
+    stored, broken = snapshot.memory_files(job.subject)
     return _View(
         revision=snapshot.revision,
         config=snapshot.config,
-        stored={stored.memory.id: stored for stored in snapshot.memories(job.subject)},
-        broken=frozenset(path for path, _ in snapshot.broken(job.subject)),
+        stored={each.memory.id: each for each in stored},
+        broken=frozenset(path for path, _ in broken),
         profile=snapshot.profile(job.subject),
         profile_bytes=snapshot.profile_bytes(job.subject),
         reverted=snapshot.reverted,
@@ -446,7 +447,7 @@ def _profile_file(
     run: _Run, view: _View, asked: _Asked, *, learned: bool
 ) -> tuple[profiles.Merge, dict[str, bytes | None]]:
     """The profile's new bytes, if they change. When somebody last called is noted with what was learned from it."""
-    heard = any(turn.role == "user" for turn in run.window)
+    heard = any(turn.role == "user" and not admission.acknowledges(turn.text) for turn in run.window)
     patch = asked.answer.parsed.reply.profile if heard else NO_PROFILE
     merge = profiles.merge(
         view.profile,

@@ -351,6 +351,26 @@ def _entry(git_dir: Path, revision: str, path: str) -> _Entry | None:
     return at
 
 
+def obstructed(git_dir: Path, revision: str, paths: Iterable[str]) -> str | None:
+    """The first of `paths` that is a folder at the revision, or lies below a file. Each folder is read once."""
+    trees: dict[str, dict[str, _Entry]] = {}
+    root = _Entry(0o040000, _root(git_dir, revision))
+    for path in paths:
+        at: _Entry | None = root
+        for part in path.split("/"):
+            if at is None or not at.is_tree:
+                break
+            if at.id not in trees:
+                trees[at.id] = _tree(git_dir, at.id)
+            at = trees[at.id].get(part)
+        else:
+            if at is None or not at.is_tree:
+                continue
+        if at is not None:
+            return path
+    return None
+
+
 def tree_id(git_dir: Path, revision: str, path: str) -> str | None:
     """The id of a folder's tree: equal ids, equal content below."""
     entry = _entry(git_dir, revision, path)

@@ -140,7 +140,7 @@ class Repository:
         for path, data in changed.items():
             if data is not None:
                 names.safe_path(path)
-                self._refuse_overlap(base, path)
+        self._refuse_overlap(base, [path for path, data in changed.items() if data is not None])
         revision = git.commit(self.git_dir, base=base, files=changed, message=message, when=now, author=author)
         self.poke()
         return revision
@@ -156,15 +156,10 @@ class Repository:
         before = git.resolve(self.git_dir, ref)
         return git.commit(self.git_dir, base=base, files=changed, message=message, when=now, ref=ref, old=before)
 
-    def _refuse_overlap(self, base: str | None, path: str) -> None:
+    def _refuse_overlap(self, base: str | None, paths: list[str]) -> None:
         # fast-import lets a file replace a folder of its name, and all that is in it, without a word.
-        if base is None:
-            return
-        parents = path.split("/")[:-1]
-        is_folder = git.tree_id(self.git_dir, base, path) is not None
-        if is_folder or any(
-            git.blob_id(self.git_dir, base, "/".join(parents[: depth + 1])) for depth in range(len(parents))
-        ):
+        path = git.obstructed(self.git_dir, base, paths) if base is not None else None
+        if path is not None:
             raise InvalidName(f"{path} would replace a folder, or stand inside a file", hint="choose another name")
 
     def poke(self) -> None:
@@ -209,11 +204,17 @@ class Snapshot:
 
     def memories(self, subject: str) -> list[StoredMemory]:
         """The subject's memories, by path. Files that don't parse are left out; `broken` names them."""
-        return [found for found in self._memory_files(subject) if isinstance(found, StoredMemory)]
+        return self.memory_files(subject)[0]
 
     def broken(self, subject: str) -> list[tuple[str, FormatError]]:
         """The subject's memory files that don't parse, and why. They are never rewritten."""
-        return [found for found in self._memory_files(subject) if not isinstance(found, StoredMemory)]
+        return self.memory_files(subject)[1]
+
+    def memory_files(self, subject: str) -> tuple[list[StoredMemory], list[tuple[str, FormatError]]]:
+        """`memories` and `broken` in one read."""
+        found = list(self._memory_files(subject))
+        good = [each for each in found if isinstance(each, StoredMemory)]
+        return good, [each for each in found if not isinstance(each, StoredMemory)]
 
     def _memory_files(self, subject: str) -> Iterator[StoredMemory | tuple[str, FormatError]]:
         folder = f"{layout.subject_dir(subject)}/memories"
