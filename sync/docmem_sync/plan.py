@@ -104,22 +104,17 @@ class Plan:
 
 
 def to_read(scope: Scope, index: Index) -> dict[str, str]:
-    """The files whose content the plan has to see: those the index hasn't got in this state.
-
-    A file in quarantine is not tried again until its blob changes; one that was a second file with another's id is,
-    since the other may be gone.
-    """
+    """The files whose content the plan has to see: those the index doesn't serve in this state."""
     rows = index.by_path()
 
-    def is_known(path: str, blob: str) -> bool:
+    def is_served(path: str, blob: str) -> bool:
+        if path in index.waiting:
+            return False
         if path == CONFIG:
             return blob == index.config_blob
-        row, waiting = rows.get(path), index.waiting.get(path)
-        if waiting is not None:
-            return not scope.full and waiting.blob == blob and waiting.code != DUPLICATE
-        return row is not None and row.blob == blob
+        return path in rows and rows[path].blob == blob
 
-    return {path: blob for path, blob in scope.files.items() if scope.force or not is_known(path, blob)}
+    return {path: blob for path, blob in scope.files.items() if scope.force or not is_served(path, blob)}
 
 
 def claims(scope: Scope, index: Index, reading: Reading) -> dict[str, list[str]]:
@@ -191,12 +186,12 @@ def plan(scope: Scope, index: Index, reading: Reading, past: Mapping[str, Sequen
             served.append(earlier)
             taken.add(earlier.key)
     left = [row for row in index.rows.values() if row.key not in taken and scope.holds(row.path)]
-    resolved = {item.path for item in served}
-    kept = [row for row in left if row.path not in resolved and _is_kept(row, scope, reading)]
+    kept = [row for row in left if row.path not in reading.broken and scope.files.get(row.path) == row.blob]
+    stay = {row.key for row in (*kept, *_last_good(left, served, scope, reading))}
     return Plan(
         serve=tuple(served),
         kept=tuple(kept),
-        delete=tuple(row for row in left if row not in kept),
+        delete=tuple(row for row in left if row.key not in stay),
         quarantine=tuple(
             item for path, item in sorted(reading.broken.items()) if not _waits(item, index.waiting.get(path))
         ),
@@ -209,14 +204,13 @@ def _served(path: str, state: State) -> Served:
     return Served(path, key, state.blob, state.value, state.commit)
 
 
-def _is_kept(row: Row, scope: Scope, reading: Reading) -> bool:
-    """Whether a row stays as it is: its file is as it was, or can't be read any more.
+def _last_good(left: Iterable[Row], served: Iterable[Served], scope: Scope, reading: Reading) -> list[Row]:
+    """The rows of files that can't be read any more: what they said last.
 
     In a whole-tree pass a row that no state of its file accounts for has no place any more.
     """
-    if row.path in reading.broken:
-        return not scope.full
-    return scope.files.get(row.path) == row.blob
+    resolved = {item.path for item in served}
+    return [row for row in left if row.path in reading.broken and row.path not in resolved and not scope.full]
 
 
 def _waits(item: Broken, waiting: Waiting | None) -> bool:

@@ -190,11 +190,9 @@ class _Job:
 
     def _write(self, store: Store, work: _Work, head: str) -> None:
         traces = work.traces()
-        config = work.config()
+        config = work.config(traces)
         if config is not None:
-            value, blob = config
-            trace = traces.get((CONFIG, 0))
-            store.write_config(value, blob, trace.revision if trace else head)
+            store.write_config(*config)
         store.apply(work.plan, traces, head)
         store.restamp(work.restamps(traces))
         store.write_state(head)
@@ -350,13 +348,13 @@ class _Work:
         found = ((row, traces.get((row.key, 0))) for row in self.plan.kept)
         return [(row, trace) for row, trace in found if trace is not None and _differs(row, trace)]
 
-    def config(self) -> tuple[TenantConfig, str | None] | None:
-        """The settings to write and their blob; None where they are as they were, or can't be read."""
+    def config(self, traces: Mapping[tuple[str, int], Trace]) -> tuple[TenantConfig, str | None, str] | None:
+        """The settings to write, their blob and revision; None where they are as they were, or can't be read."""
         for item in self.plan.serve:
             if isinstance(item.value, TenantConfig):
-                return item.value, item.blob
+                return item.value, item.blob, traces[item.key, item.commit].revision
         gone = CONFIG not in self.scope.files and self.scope.holds(CONFIG) and self.index.config_blob is not None
-        return (DEFAULT_CONFIG, None) if gone or self.store.language() is None else None
+        return (DEFAULT_CONFIG, None, self.which.head) if gone or self.store.language() is None else None
 
 
 def _indexed(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:

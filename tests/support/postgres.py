@@ -32,6 +32,7 @@ def postgres_server() -> Iterator[Server]:
     settings = Settings(root=root)
     server = postgres.start(settings)
     try:
+        _make_fast(server)
         postgres.create_database(server, TEMPLATE)
         with psycopg.connect(server.dsn("owner", database=TEMPLATE), autocommit=True) as connection:
             migrate(connection)
@@ -39,6 +40,14 @@ def postgres_server() -> Iterator[Server]:
     finally:
         postgres.remove(settings)
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _make_fast(server: Server) -> None:
+    """What a test writes need not survive a power cut."""
+    with psycopg.connect(server.dsn("admin", database="postgres"), autocommit=True) as admin:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            admin.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        admin.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture
