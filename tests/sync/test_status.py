@@ -1,0 +1,100 @@
+"""status and doctor: numbers that are true, and faults with what mends them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from docmem import db, git, repository
+from docmem.config import Settings
+from docmem_sync.status import Check, doctor, status
+from docmem_sync.sync import sync_tenant
+from tests.support.repos import put
+
+pytestmark = pytest.mark.usefixtures("tenant")
+
+
+def checks(settings: Settings) -> dict[str, Check]:
+    return {check.name: check for check in doctor(settings)}
+
+
+def test_status_tells_what_is_served_and_how_far_behind(indexed: Settings) -> None:
+    put(indexed, "acme", {"knowledge/a.md": b"a\n", "knowledge/b.md": b"---\ntitle: *x*\n---\n"})
+    sync_tenant(indexed, "acme")
+    head = put(indexed, "acme", {"knowledge/c.md": b"c\n"})
+    repo = repository.open(indexed, "acme")
+    git.move_ref(repo.git_dir, "refs/docmem/review/1", new=head, old=None)
+    found = status(indexed, ["acme"])
+    assert found["server"] == {
+        "reachable": True,
+        "version": "18.6",
+        "pgvector": "0.8.6",
+        "embedded": False,
+        "data": None,
+    }
+    (row,) = found["tenants"]
+    assert row["head"] == head != row["synced"]
+    assert (row["lag_commits"], row["rows"], row["quarantined"], row["review"]) == (1, 1, 1, 1)
+    assert row["quarantine"][0]["path"] == "knowledge/b.md"
+    assert row["pending_embeddings"] == 0
+
+
+def test_rows_without_a_vector_are_counted_where_there_is_an_embedder(indexed: Settings) -> None:
+    put(indexed, "acme", {"knowledge/a.md": b"a\n"})
+    sync_tenant(indexed, "acme")
+    (row,) = status(replace(indexed, embedding_model="some/model"), ["acme"])["tenants"]
+    assert row["pending_embeddings"] == 1
+
+
+def test_status_without_a_server_says_so_and_still_shows_the_repos(settings: Settings) -> None:
+    away = replace(settings, dsn="postgresql://ana:sesame@127.0.0.1:1/x")
+    found = status(away, ["acme"])
+    assert found["server"]["reachable"] is False
+    assert "no Postgres answers" in found["server"]["error"]
+    assert "sesame" not in str(found)
+    assert found["tenants"][0]["lag_commits"] == 1
+
+
+def test_a_doctor_finds_a_healthy_index_healthy(indexed: Settings) -> None:
+    sync_tenant(indexed, "acme")
+    found = doctor(indexed)
+    assert [check for check in found if not check.ok] == []
+    assert {
+        "git",
+        "disk",
+        "repo acme",
+        "postgres",
+        "role reader",
+        "role sync",
+        "role owner",
+        "schema",
+        "index acme",
+    } == {check.name for check in found}
+
+
+def test_each_fault_names_what_mends_it(indexed: Settings) -> None:
+    put(indexed, "acme", {"knowledge/b.md": b"---\ntitle: *x*\n---\n"})
+    sync_tenant(indexed, "acme")
+    put(indexed, "acme", {"knowledge/c.md": b"c\n"})
+    with closing(db.connect(indexed, "owner")) as connection:
+        connection.execute("GRANT INSERT ON docmem.memory TO docmem_reader")
+        connection.execute("ALTER TABLE docmem.profile NO FORCE ROW LEVEL SECURITY")
+        connection.execute("REVOKE SELECT ON docmem.quarantine FROM docmem_sync")
+    found = checks(indexed)
+    wrong = {name for name, check in found.items() if not check.ok}
+    assert wrong == {"role reader", "role sync", "schema"}
+    assert all(found[name].hint for name in wrong)
+    assert "profile" in found["schema"].detail
+    with closing(db.connect(indexed, "owner")) as connection:
+        connection.execute("ALTER TABLE docmem.profile FORCE ROW LEVEL SECURITY")
+    found = checks(indexed)
+    assert found["index acme"].hint == "docmem sync acme"
+    assert found["quarantine acme"].detail.startswith("knowledge/b.md:2: yaml")
+
+
+def test_without_a_server_the_doctor_names_the_setting(settings: Settings) -> None:
+    check = checks(replace(settings, dsn="postgresql://ana@127.0.0.1:1/x"))["postgres"]
+    assert not check.ok
+    assert "DOCMEM_DSN" in check.hint

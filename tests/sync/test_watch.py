@@ -1,0 +1,85 @@
+"""watch: a commit is served without anybody asking."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from docmem import repository
+from docmem.config import Settings
+from docmem.files import render_memory
+from docmem_sync.sync import TenantSync, sync_tenant
+from docmem_sync.watch import watch
+from tests.support.index import rows
+from tests.support.repos import memory, put
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("tenant")
+
+
+@contextmanager
+def watching(settings: Settings) -> Iterator[list[TenantSync]]:
+    done: list[TenantSync] = []
+    stop = threading.Event()
+    thread = threading.Thread(target=lambda: watch(settings, report=done.append, stop=stop))
+    thread.start()
+    try:
+        yield done
+    finally:
+        stop.set()
+        (settings.root / "poke" / "acme").touch()
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+
+
+def served(settings: Settings, tenant: str = "acme") -> list[str]:
+    found = rows(settings, "SELECT text FROM docmem.memory ORDER BY text", tenant=tenant)
+    return [row["text"] for row in found]
+
+
+def test_what_is_there_is_synced_at_once_and_each_commit_as_it_comes(indexed: Settings) -> None:
+    one, two = memory("One.", number=1), memory("Two.", number=2)
+    put(indexed, "acme", {one.path: render_memory(one)})
+    sync_tenant(indexed, "acme")
+    with watching(indexed) as done:
+        put(indexed, "acme", {two.path: render_memory(two)})
+        wait_until(lambda: served(indexed) == ["One.", "Two."])
+        repository.create(indexed, "other")
+        wait_until(lambda: any(one.tenant == "other" for one in done))
+    assert len([one for one in done if one.tenant == "acme"]) == 1
+
+
+def test_sync_and_commits_do_not_set_each_other_off(indexed: Settings) -> None:
+    """Case F16."""
+    sync_tenant(indexed, "acme")
+    with watching(indexed) as done:
+        for number in range(5):
+            item = memory(f"{number}.", number=number)
+            put(indexed, "acme", {item.path: render_memory(item)})
+        wait_until(lambda: len(served(indexed)) == 5)
+    assert len(done) <= 5
+    assert all(one.upserts for one in done)
+
+
+def test_a_term_signal_ends_it_in_order(indexed: Settings) -> None:
+    code = (
+        "import sys; from pathlib import Path; from docmem.config import Settings\n"
+        "from docmem_sync.watch import watch\n"
+        "root, dsn, sync_dsn, owner_dsn = sys.argv[1:]\n"
+        "watch(Settings(root=Path(root), dsn=dsn, sync_dsn=sync_dsn, owner_dsn=owner_dsn), report=print)\n"
+        "print('ended')\n"
+    )
+    arguments = [str(indexed.root), indexed.dsn, indexed.sync_dsn, indexed.owner_dsn]
+    process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: rows(indexed, "SELECT 1 AS there FROM docmem.sync_state"))
+    os.kill(process.pid, signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out.endswith("ended\n")
