@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from docmem.config import Settings
 from tests.support.cli import Shell
+
+# A busy machine is no failure, and a red run must be the same run again: examples come from the test's own name.
+hypothesis.settings.register_profile("docmem", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("docmem")
 
 pytest_plugins = ["tests.support.postgres"]
 
