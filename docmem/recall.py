@@ -1,9 +1,10 @@
 """Recall: which memories and documents answer a question. Filters first, then two arms, fused; then judged.
 
 Ranking is pure. Two rules keep it honest. An arm that ran and found nothing related gives nothing: recency serves
-only where no search could run. And relevance decides who is in: reciprocal ranks lie close together (rank 30 still
-has two thirds of rank 1), so recency and importance, weighed against them freely, would put five fresh memories
-before the right ones. They order, and choose among, the twice `limit` most relevant. `search` asks for relevance alone.
+only where no search could run. And relevance decides who is in. Reciprocal ranks lie close together (rank 30 still
+has two thirds of rank 1): weighed against them as they are, recency puts five fresh memories before the right ones
+(LoCoMo, recall@5 over memories: .546 by relevance, .345 so). A packet therefore weighs places among the twice `limit`
+most relevant (.537); `search` asks for relevance alone.
 """
 
 from __future__ import annotations
@@ -190,23 +191,24 @@ def _merged(first: Hit, second: Hit) -> Hit:
 
 def judge(hits: Sequence[Hit], weights: Weights, *, limit: int) -> tuple[Hit, ...]:
     """The best `limit` by relevance, recency and importance, among the twice as many most relevant."""
-    scored = [replace(hit, score=_score(hit, weights)) for hit in hits[: 2 * limit]]
-    return tuple(sorted(scored, key=lambda hit: (-hit.score, hit.age, hit.key))[:limit])
+    pool = hits[: 2 * limit]
+    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit)
 
 
 def by_recency(hits: Sequence[Hit], weights: Weights, *, limit: int) -> tuple[Hit, ...]:
     """The best `limit` by recency and importance alone, where there was nothing to search for."""
-    scored = [replace(hit, score=_score(hit, weights)) for hit in hits]
+    return _best(((hit, 0.0) for hit in hits), weights, limit)
+
+
+def _best(hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int) -> tuple[Hit, ...]:
+    scored = [replace(hit, score=_score(hit, relevance, weights)) for hit, relevance in hits]
     return tuple(sorted(scored, key=lambda hit: (-hit.score, hit.age, hit.key))[:limit])
 
 
-def _score(hit: Hit, weights: Weights) -> float:
+def _score(hit: Hit, relevance: float, weights: Weights) -> float:
     recency = math.exp2(-max(0.0, hit.age) / _DAY / weights.half_life_days)
-    return (
-        weights.relevance * hit.relevance
-        + weights.recency * recency
-        + weights.importance * min(hit.importance, 10) / 10
-    )
+    importance = min(hit.importance, 10) / 10
+    return weights.relevance * relevance + weights.recency * recency + weights.importance * importance
 
 
 @dataclass(frozen=True, slots=True)

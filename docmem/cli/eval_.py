@@ -27,12 +27,13 @@ def eval_() -> None:
 @json_option
 def recall(folder: Path, numbers: tuple[int, ...], embedding_model: str | None, as_json: bool) -> None:
     """How often a question finds its evidence, over memories and over raw turns (LoCoMo, Maharana et al. 2024)."""
-    from docmem_evals import locomo
-
     from docmem.config import settings
+    from docmem_evals import locomo
 
     report = locomo.run(settings(), folder, conversations=numbers, embedding_model=embedding_model)
     if as_json:
         print_json(report.as_json())
-        return
-    click.echo(report.table())
+    else:
+        click.echo(report.table())
+    if not report.passed:
+        raise SystemExit(1)
