@@ -35,7 +35,9 @@ TURN_TIMEOUT = 0.2
 TTL = 30.0
 """Seconds that a packet is kept. Before it is served again its revision is compared with the index's."""
 
-_START_TIMEOUT = 30.0
+PATIENCE = 30.0
+"""Seconds for where nobody waits for a turn: a command, the start of a process."""
+
 _CACHED = 2_048
 _DOCUMENTS = 40
 _PREFERENCES = 100
@@ -95,7 +97,7 @@ class Injector:
         self._failure = ""
         self._warned = False
         if self._settings.require_memory:
-            self._reader.open(seconds=_START_TIMEOUT)
+            self._reader.open(seconds=PATIENCE)
 
     def packet(
         self,

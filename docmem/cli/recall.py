@@ -24,7 +24,7 @@ def _known(settings: Settings, tenant: str) -> None:
 @click.command(short_help="Find memories and documents.")
 @click.argument("tenant")
 @click.argument("query")
-@click.option("--subject", metavar="S", help="Also what is remembered about this subject.")
+@click.option("--subject", metavar="S", help="Only what is remembered about this subject, and documents.")
 @click.option("--agent", help="As this agent sees it.")
 @click.option("--limit", type=click.IntRange(1, 200), default=10, show_default=True)
 @click.option("--files", is_flag=True, help="Search the repo's files instead of the index: needs no Postgres.")
@@ -41,16 +41,17 @@ def search(
     as_json: bool,
 ) -> None:
     """Find memories and documents by a question in plain words."""
-    from docmem import filesearch, names, recall
+    from docmem import embedding, filesearch, names, recall
     from docmem.config import settings
 
     configured = settings()
     _known(configured, tenant)
     key = names.subject_key(tenant, subject) if subject else None
     if files:
-        result = filesearch.search(configured, tenant, query, subject=key, limit=limit)
+        result = filesearch.search(configured, tenant, query, subject=key, agent=agent, limit=limit)
     else:
-        result = recall.search(configured, tenant, query, subject=key, agent=agent, limit=limit)
+        model = embedding.embedder(configured)
+        result = recall.search(configured, tenant, query, subject=key, agent=agent, limit=limit, embedder=model)
     if as_json:
         print_json(result.as_json())
         return
@@ -62,6 +63,8 @@ def search(
         row = hit.as_json()
         click.echo(f"{row['score']:.3f}  {row['id']}  {one_line(row['text'])}")
         click.echo(f"       {row['path']} at {short(row['revision'])}")
+        if explain:
+            click.echo("       " + ", ".join(f"{name} {value}" for name, value in row["signals"].items()))
 
 
 @click.command(short_help="Print what a prompt would be given.")
@@ -86,12 +89,12 @@ def inject(
     """Print what an agent's prompt would be given about a subject, now."""
     from docmem import names
     from docmem.config import settings
-    from docmem.inject import Injector
+    from docmem.inject import PATIENCE, Injector
 
     configured = settings()
     _known(configured, tenant)
     key = names.subject_key(tenant, subject)
-    with Injector(configured) as injector:
+    with Injector(configured, timeout=PATIENCE, embedding_timeout=PATIENCE) as injector:
         packet = injector.packet(tenant, key, goal, agent=agent, blocks=list(blocks) or None, documents=documents)
     if as_json:
         print_json(packet.as_json())

@@ -26,7 +26,7 @@ from docmem.config import Settings
 from docmem.dialogue import read_jsonl
 from docmem.errors import AlreadyExists, DocmemError
 from docmem.git import Author
-from docmem.inject import Injector
+from docmem.inject import PATIENCE, Injector
 from docmem.model import Job, Turn
 from docmem.sql import load
 from docmem.times import format_time
@@ -227,7 +227,7 @@ def _served(stage: _Stage) -> None:
 
 
 def _packet(stage: _Stage, tenant: str, person: str) -> Packet:
-    with Injector(stage.settings) as injector:
+    with Injector(stage.settings, timeout=PATIENCE, embedding_timeout=PATIENCE) as injector:
         return injector.packet(tenant, person, GOAL)
 
 
