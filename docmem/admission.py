@@ -35,6 +35,8 @@ _HIGH_IMPACT = re.compile(
     r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|"
     r"contacts?|phones?|emails?|passport\w*"
 )
+_REACHABLE = re.compile(r"[\w.+-]+@[\w-]+\.\w+|\+\d[\d ()-]{7,}\d|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}\b")
+"""An e-mail address, an international phone number or an IBAN."""
 _HEDGE = re.compile(
     r"\b(?:maybe|perhaps|might|possibly|not sure|unsure|what if|if i (?:were|was|had|could|win|won)|hypothetical\w*|"
     r"suppose|imagine|some ?day|one day|i wonder|wondering|i guess|would be nice|could be fun|in theory|let's say|"
@@ -268,7 +270,9 @@ def is_order(proposal: Proposal, case: Case) -> bool:
 
 
 def has_high_impact(proposal: Proposal, case: Case) -> bool:
-    """A topic on payment, medical matters, permissions or contact details."""
+    """A topic on payment, medical matters, permissions or contact details; an address or account in the text."""
+    if _states(proposal) and _REACHABLE.search(proposal.operation.text):
+        return True
     target = case.target(proposal)
     topics = [proposal.operation.topic if _states(proposal) else "", (target.topic or "") if target else ""]
     return any(is_high_impact(topic) for topic in topics)

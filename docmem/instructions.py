@@ -7,8 +7,11 @@ a matter for a person. A sentence that merely mentions prompts or rules is neith
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import re
 import unicodedata
+from collections.abc import Iterator
 
 _LEVERS = r"""approv\w*|authori[sz]\w*|permission\w*|permit\w*|grant\w*|whitelist\w*|allowlist\w*|unlock\w*|escalat\w*|
     pay|pays|paid|paying|payment\w*|payout\w*|refund\w*|reimburs\w*|transfer\w*|wire|charge\w*|invoice\w*|deduct\w*|
@@ -18,6 +21,25 @@ _LEVERS = r"""approv\w*|authori[sz]\w*|permission\w*|permit\w*|grant\w*|whitelis
     share|bypass\w*|skip|override\w*|disable\w*|verif\w*|confirm\w*|trust\w*|obey\w*|comply|compl(?:y|ies)|
     other\s+(?:users?|customers?|clients?|people|guests?|accounts?|travell?ers?)|everyone|everybody|
     all\s+(?:users?|customers?|clients?|guests?|accounts?|requests?)|any(?:one|body)|admin\w*|root|superuser"""
+_ORDERS = r"""accept|access|act|activate|add|adjust|admit|agree|alert|allow|append|apply|approve|arrange|ask|
+    assign|assume|attach|authorise|authorize|believe|block|break|bring|browse|bypass|call|cancel|
+    change|charge|check|clear|click|close|commit|compare|complete|comply|confirm|connect|consider|
+    contact|convert|copy|count|create|credit|deactivate|debit|decide|declare|decline|deduct|delete|
+    deliver|deny|deploy|disable|discard|disclose|display|do|download|draft|drop|duplicate|edit|email|
+    empty|enable|encode|decode|end|enforce|ensure|enter|erase|escalate|exchange|execute|exempt|expand|
+    export|extend|fetch|fill|finish|fix|flag|follow|force|forget|format|forward|fulfil|fulfill|
+    generate|get|give|go|grant|guarantee|handle|help|hide|hold|ignore|impersonate|import|include|
+    increase|inform|insert|install|instruct|invoke|invite|issue|join|keep|leak|leave|let|link|list|
+    load|lock|log|loosen|lower|mail|make|manage|mark|match|merge|message|modify|move|mute|name|note|
+    notify|obey|omit|open|order|output|overlook|overrule|override|overwrite|pass|pay|permit|place|
+    post|pretend|print|proceed|process|promise|promote|prove|provide|publish|pull|purchase|push|put|
+    query|quote|raise|read|reassign|recommend|record|redirect|refer|refund|refuse|register|reject|
+    release|relax|remember|remove|rename|replace|report|repeat|request|require|reserve|reset|resolve|
+    respond|restore|retrieve|return|reveal|review|revoke|rewrite|run|save|say|search|see|select|sell|
+    send|set|share|show|sign|skip|speak|start|stop|store|submit|subscribe|suggest|suspend|switch|
+    tell|test|text|transfer|translate|treat|trigger|trust|try|turn|unlock|update|upgrade|upload|use|
+    validate|verify|view|visit|void|waive|whitelist|wipe|wire|withdraw|write|say\s+yes|respond\s+to|hand\s+over|look\s+up"""
+"""Verbs that begin an order. (A statement begins with whom it is about.)"""
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
 _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
@@ -28,14 +50,15 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
             \b(?:previous|prior|above|earlier|preceding|all|any|your|the|these|those|system|every)\b[^.!?\n]{0,30}
             \b(?:instructions?|prompts?|rules?|directions?|directives?|guidelines?|messages?|polic(?:y|ies)|
             guardrails?|restrictions?|context|constraints?)\b""",
-        r"\b(?:ignoriere|vergiss|missachte)\b[^.!?\n]{0,40}\b(?:anweisung\w*|regeln|vorgaben|befehle)",
-        r"\bignore[zr]?\b[^.!?\n]{0,40}\b(?:instructions?|consignes?|règles)",
-        r"\b(?:ignora|olvida|omite|desatiende)\b[^.!?\n]{0,40}\b(?:instrucciones|reglas|órdenes|istruzioni|regole)",
-        r"\b(?:ignore|esqueça)\b[^.!?\n]{0,40}\b(?:instruções|regras)",
-        r"\b(?:abaikan|lupakan)\b[^.!?\n]{0,40}\b(?:arahan|perintah|instruksi|peraturan|aturan)",
+        r"""\b(?:ignor\w+|olvid\w+|esque\w+|oubli\w+|vergiss|vergesst|missachte\w*|omit\w+|abaikan|lupakan|dimentic\w+)\b
+            [^.!?\n]{0,40}\b(?:reg(?:el|eln|las?|ras?|ole)|règles?|instru[cçz]\w+|istruzioni|consignes?|anweisung\w*|
+            vorgaben|befehle?|ordens|órdenes|arahan|perintah|instruksi|peraturan|aturan)\b""",
         r"игнорируй\w*|забудь\s+(?:все|предыдущ)\w*",
-        r"忽略.{0,12}(?:指令|指示|规则|提示|說明|说明)|無視.{0,12}(?:指示|命令)|(?:指示|命令).{0,6}無視",
+        r"忽略.{0,12}(?:指令|指示|规则|提示|說明|说明)|無視.{0,12}(?:指示|命令)|(?:自动|自動|直接|无需|無需).{0,8}(?:批准|退款|确认|確認|授权|授權|付款)|(?:指示|命令).{0,6}無視",
         r"تجاهل.{0,24}(?:التعليمات|الأوامر|القواعد)",
+        r"""\b(?:ignore|disregard|forget|delete|erase|wipe)\s+(?:everything|anything|all)\b[^.!?\n]{0,20}
+            \b(?:above|before|earlier|previous\w*|said|told|know|knew|remember\w*|memor(?:y|ies))\b""",
+        r"\bdecode\b[^.!?\n]{0,30}\b(?:follow|execute|obey|run|do\s+(?:it|what))\b|\b(?:obey|system\s+override)\b",
         # Role markers, chat templates, tool calls.
         r"(?:^|\n)\s*(?:\#+\s*)?(?:system|assistant|developer|tool|human|user)\s*(?:message|prompt|note)?\s*:\s*\S",
         r"(?:^|\n)\s*\#{1,6}\s*(?:system|instructions?|new\s+instructions?)\b",
@@ -52,6 +75,21 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:print|reveal|show|repeat|output|send|leak|dump)\b[^.!?\n]{0,30}\b(?:system\s+prompt|api\s+keys?|"
         r"credentials|secrets|passwords?|hidden\s+instructions?|environment\s+variables)\b",
         r"\bnew\s+(?:system\s+)?(?:instructions?|polic(?:y|ies)|rules?)\s*(?::|is\b|are\b|from\b)",
+        r"\byou\s+(?:are|must|shall|should|will|may|can|have\s+to|need\s+to)\b(?!\s+(?:call|address)\b)|"
+        r"\byour\s+(?:\w+\s+)?(?:tasks?|roles?|jobs?|goals?|instructions?|rules?|purpose|mission|guidelines?|polic\w+)\b",
+        r"\bwhen(?:ever)?\s+this\s+(?:memory|note|file|entry|text)\b|\bfuture\s+(?:assistants?|agents?|sessions?|models?)\b",
+        r"\b(?:call|invoke|trigger|use)\b[^.!?\n]{0,30}(?:\b(?:functions?|apis?)\b|\b\w+_\w+\b|\w\(\))",
+        r"\b(?:include|append|attach|add|give|put)\b[^.!?\n]{0,30}\b(?:api\s+keys?|credentials|passwords?|secrets|tokens?)\b",
+        r"\b(?:always|every|each|whenever)\b[^\n]{0,60}\bhttps?://",
+        # Authority that nobody checked, and other people's data.
+        r"\b(?:verified|cleared|vetted|whitelisted)\s+by\s+(?:the\s+)?(?:security|admin\w*|staff|support|compliance|system)\b|"
+        r"\bidentity\s+(?:is|was|has\s+been)\s+(?:confirmed|verified)\b|\bmust\s+be\s+(?:fulfilled|obeyed|approved|granted)\b",
+        r"\bas\s+the\s+(?:developer|owner|creator|admin\w*)\s+of\s+(?:this|the)\s+(?:assistant|agent|bot|system|model)\b",
+        r"""\b(?:others?|another|all|any|every)\s+(?:\w+\s+)?(?:users?|customers?|guests?|clients?|accounts?|travell?ers?)(?:'s?)?
+            \s[^.!?\n]{0,20}\b(?:bookings?|data|accounts?|details?|numbers?|passports?|info\w*|records?|histor\w+)\b""",
+        r"\b(?:can|may)\s+(?:access|see|read|edit|view)\b[^.!?\n]{0,20}\b(?:all|any|every|other)\b[^.!?\n]{0,20}"
+        r"\b(?:accounts?|data|bookings?|records?|files?)\b",
+        r"\b(?:passport|account|card|phone|id)\s+numbers?\b[^.!?\n]{0,30}\b(?:given|shown|shared|sent|told|disclosed)\b",
         # Standing orders about what only people decide.
         rf"""\b(?:always|never|automatically|from\s+now\s+on|henceforth|whenever|without\s+(?:asking|checking|
             confirm\w*|approval|verif\w*|limits?)|must|shall|should|has\s+to|have\s+to|do\s+not|don't|you\s+(?:may|can|
@@ -60,20 +98,41 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
             [^.!?\n]{{0,60}}?\b(?:{_LEVERS})\b""",
         r"(?:^|[.!?\n]\s*)(?:please\s+)?(?:approve|authori[sz]e|grant|refund|transfer|wire|execute|run|delete|erase|"
         r"wipe|disable|bypass|escalate|obey|trust)\s+(?:all|every|any|the|this|my|[$€£]?\d+|everything|anything|it|me)\b",
+        r"""(?<!travel\s)(?<!estate\s)(?<!booking\s)\b(?:assistants?|agents?|bots?|ai)\b[^.!?\n]{0,40}
+            \b(?:approv\w+|authori[sz]\w+|refund\w*|transfer\w*|pay\w*|charg\w+|bypass\w*|delet\w+|execut\w+|grant\w*)\b""",
+        r"""\b(?:all|any|every|future|such|these)\s+(?:\w+\s+){0,3}?(?:payments?|invoices?|refunds?|charges?|transactions?|
+            purchases?|transfers?|requests?)\b[^.!?\n]{0,40}\b(?:approv\w+|authori[sz]ed|granted|waived|automatic\w*)\b""",
+        r"\b(?:never|not|no\s+longer)\s+needs?\s+(?:any\s+)?(?:confirm\w*|approv\w*|verif\w*|authori[sz]\w*|checks?)\b",
+        r"\b(?:apply|give)\b[^.!?\n]{0,20}\b(?:discounts?|credits?)\b|\bset\b[^.!?\n]{0,20}\b(?:prices?|discounts?|fees?)\b|"
+        r"\bpays?\s+nothing\b|\b(?:prices?|fees?|costs?|refunds?)\b[^.!?\n]{0,30}\b(?:zero|unlimited|always\s+free)\b",
+        r"\bexempt(?:ed)?\s+from\b|\bstanding\s+authori[sz]ation\b|\bapproved\s+by\s+(?:management|the\s+(?:company|team))\b|"
+        r"\b(?:company|system|house)\s+(?:polic(?:y|ies)|rules?)\b",
+        r"\b(?:rules?|instructions?|guidelines?|polic(?:y|ies)|restrictions?|limits?)\b[^.!?\n]{0,20}"
+        r"\b(?:no\s+longer|void|suspended|lifted|(?:do|does)\s+not\s+apply|don't\s+apply)\b",
+        r"\b(?:may|can|allowed\s+to)\s+(?:view|see|access|edit|change)\b[^.!?\n]{0,30}\w's\b",
+        # Whoever it is said by, some words are about control and not about a person's wishes.
+        r"\bguardrails?\b|\boverride\w*\b|\bsuper-?(?:user|visor\s+mode)\b|\b(?:has|have|with|as)\s+root\b|\bpre-?cleared\b|"
+        r"\b(?:second|two)[- ]factor\b|\b2fa\b|\bspeaks?\s+for\s+(?:the\s+)?(?:management|company|staff|owner)\b|"
+        r"\b(?:is|are)\s+(?:staff|an?\s+(?:staff\s+member|employee\s+of\s+(?:this|the)\s+company))\b|"
+        r"\b(?:as|be|is|are)\s+(?:paid|received|settled)\s+(?:automatically|in\s+advance)\b|\bon\s+behalf\s+of\s+(?:all|any|other)\b|"
+        r"(?:^|\n)\s*(?:instructions?|orders?|commands?|directives?|rules?|policy)\s*:",
+        # An order may be about answers; others wait for a person.
+        rf"(?:^|[.!?:\n]\s*)(?:please,?\s+)?(?:(?:always|never|automatically|do\s+not|don't)\s+)?(?:{_ORDERS})\b"
+        r"(?!\s+(?:is|are|was|were)\b)",
         r"\b(?:pre-?approved|auto-?approved?|has\s+admin\w*|(?:has|have|with)\s+(?:full|unlimited|root|admin\w*)\s+"
-        r"(?:access|rights|permissions?|privileges)|is\s+(?:an?\s+)?(?:the\s+)?(?:system\s+)?(?:admin(?:istrator)?(?!\s+assistant)|superuser|"
+        r"(?:access|rights|permissions?|privileges)|^(?:the|this)\s+\w+\s+is\s+(?:an?\s+)?(?:the\s+)?(?:system\s+)?(?:admin(?:istrator)?(?!\s+assistant)|superuser|"
         r"developer\s+of\s+(?:this|the)\s+\w+))\b",
         r"\bfreigeb\w*\s+ohne|\bimmer\b[^.!?\n]{0,40}\b(?:genehmig\w*|freigeb\w*|überweis\w*|bezahl\w*|erstatt\w*)",
         r"\b(?:siempre|nunca)\b[^.!?\n]{0,40}\b(?:aprueb\w*|aprobar|autoriz\w*|reembols\w*|transfi\w*|pag(?:a|ar|ue))\b",
         r"\btoujours\b[^.!?\n]{0,40}\b(?:approuve\w*|autorise\w*|rembourse\w*|payer|paie)\b",
-        r"\b(?:selalu|sentiasa)\b[^.!?\n]{0,40}\b(?:setuju\w*|lulus\w*|bayar\w*|transfer\w*|luluskan)\b",
+        r"\b(?:selalu|sentiasa)\b[^.!?\n]{0,40}\b(?:setuju\w*|lulus\w*|bayar\w*|transfer\w*)\b|\bluluskan\b",
     )
-)  # fmt: skip
+)
 # A form of answering is the user's own affair: language, tone, length, layout, units, names.
 _ANSWERING = re.compile(
     r"""\b(?:answer|answers|answered|answering|reply|replies|replied|respond\w*|response\w*|write|written|speak|spoken|
         address\w*|greet\w*|call|explain\w*|summari[sz]e\w*|format\w*|translat\w*|language|tone|bullet\w*|units?|
-        emoji\w*|concise\w*|brief\w*|short|formal\w*|tables?|list|lists|sources?|quote|prices?|currency)\b""",
+        suggest\w*|recommend\w*|mention\w*|words?|ask(?:ed)?\s+(?:me|about|before|the\s+user|them)|emoji\w*|concise\w*|brief\w*|short|formal\w*|tables?|list|lists|sources?|quote|prices?|currency)\b""",
     _FLAGS,
 )
 # What the person does or has to do is a fact about them, as long as nobody else's decision is in it.
@@ -83,13 +142,15 @@ _ABOUT_THE_PERSON = re.compile(
     _FLAGS,
 )
 _ORDER_ABOUT_ANSWERS = re.compile(
-    rf"\b(?:always|never|please|should|must|prefers?|wants?)\b.*{_ANSWERING.pattern}", _FLAGS
+    rf"(?:^|\b(?:always|never|please|don't|should|must|prefers?|wants?)\b.*){_ANSWERING.pattern}|"
+    rf"^(?:use|give|keep|include|put|list|start|end|make)\b.*{_ANSWERING.pattern}",
+    _FLAGS,
 )
 _HARD_LEVERS = re.compile(
-    r"""\b(?:approv\w*|authori[sz]\w*|permission\w*|grant\w*|refund\w*|transfer\w*|payment\w*|charge\w*|invoice\w*|
-        discount\w*|credit\w*|waive\w*|tools?|functions?|commands?|execute\w*|scripts?|shell|sql|delete\w*|wipe\w*|bypass\w*|override\w*|disable\w*|
+    r"""\b(?:approv\w*|authori[sz]\w*|permission\w*|grant\w*|refund\w*|transfer\w*\s+(?:money|funds?|all|[$€£\d])|payment\w*|charge\w*|invoice\w*|
+        discount\w*|credits?\b(?!\s+cards?)|waive\w*|tools?|functions?|commands?|execute\w*|scripts?|shell|sql|delete\w*|wipe\w*|bypass\w*|override\w*|disable\w*|
         admin\w*|other\s+(?:users?|customers?|clients?|guests?|accounts?|travell?ers?)|everyone|everybody|anyone|
-        all\s+(?:users?|customers?|clients?|accounts?|requests?)|password\w*|secrets?|credentials|system\s+prompt)\b""",
+        all\s+(?:users?|customers?|clients?|accounts?|requests?)|password\w*|secrets?|credentials|system\s+prompt)\b|\w@\w|https?://""",
     _FLAGS,
 )
 
@@ -97,13 +158,32 @@ _HARD_LEVERS = re.compile(
 def is_instruction(text: str) -> bool:
     """Whether a statement orders the assistant about beyond the form and content of its answers."""
     plain = _plain(text)
+    if _LEET.search(plain) and _PATTERNS[0].search(plain.translate(_AS_LETTERS)):
+        return True
+    if any(is_instruction(hidden) for hidden in _decoded(plain)):
+        return True
     found = [number for number, pattern in enumerate(_PATTERNS) if pattern.search(plain)]
-    if found == [_STANDING_ORDER] and not _HARD_LEVERS.search(plain):
+    if found and set(found) <= _SOFT and not _HARD_LEVERS.search(plain):
         return not (_ORDER_ABOUT_ANSWERS.search(plain) or _ABOUT_THE_PERSON.search(plain))
     return bool(found)
 
 
-_STANDING_ORDER = next(number for number, pattern in enumerate(_PATTERNS) if "henceforth" in pattern.pattern)
+def _decoded(text: str) -> Iterator[str]:
+    """Readable text hidden as base64. What it decodes to is shorter, so this ends."""
+    for found in _BASE64.finditer(text):
+        with contextlib.suppress(ValueError):
+            hidden = base64.b64decode(found[0] + "=" * (-len(found[0]) % 4)).decode()
+            if hidden.isprintable():
+                yield hidden
+
+
+_LEET = re.compile(r"[A-Za-z][013457@$]|[013457@$][A-Za-z]")
+_AS_LETTERS = str.maketrans("013457@$", "oieastas")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_SOFT = frozenset(
+    number for number, pattern in enumerate(_PATTERNS) if "henceforth" in pattern.pattern or _ORDERS in pattern.pattern
+)
+"""Patterns of orders as such, which may be about the form or content of answers after all."""
 
 
 def _plain(text: str) -> str:

@@ -364,7 +364,7 @@ def test_with_review_all_nothing_is_committed_but_the_watermark(acme: Tenant) ->
 
 
 def test_c2_a_reply_without_operations_loses_nothing_of_fifty_memories(acme: Tenant) -> None:
-    made = [operation(f"Visit place number {number}.", evidence_turns=["t1"]) for number in range(40)]
+    made = [operation(f"The traveller visits place number {number}.", evidence_turns=["t1"]) for number in range(40)]
     acme.run(reply(*made))
     acme.run(reply(), [turn(1), turn(2)])
     assert len(acme.memories()) == 40
@@ -503,7 +503,7 @@ def test_many_threads_at_once_all_commit(acme: Tenant) -> None:
     def work(number: int) -> list[str]:
         job = replace(JOB, thread=f"web-{number}", subject=names.subject_of_id("acme", f"person-{number % 2}"))
         turns = [turn(each) for each in range(1, 5)]
-        texts = [f"Visit place number {number * 10 + each}." for each in range(1, 5)]
+        texts = [f"The traveller visits place number {number * 10 + each}." for each in range(1, 5)]
         return [
             acme.run(reply(operation(text, evidence_turns=[f"t{each}"])), turns[:each], job).outcome
             for each, text in enumerate(texts, start=1)
