@@ -77,7 +77,6 @@ def _print(one: TenantSync) -> None:
 def _watch(tenants: list[str]) -> None:
     from docmem.config import settings
     from docmem.embedding import embedder
-    from docmem.embedding import embedder
     from docmem_sync.watch import watch
 
     configured = settings()
