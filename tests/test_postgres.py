@@ -204,7 +204,8 @@ def test_a_taken_port_is_given_up_for_another(root: Settings) -> None:
 
 @pytest.mark.parametrize("locale", [{}, {"LANG": "en_US.UTF-8", "LC_ALL": "tr_TR.UTF-8", "LC_CTYPE": "nonsense"}])
 def test_the_locale_of_the_caller_does_not_matter(fresh: Settings, locale: dict[str, str]) -> None:
-    environment = {"PATH": os.defpath, "HOME": str(fresh.root), **locale}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("L")}
+    environment = bare | locale
     subprocess.run([sys.executable, "-c", START, str(fresh.root)], env=environment, check=True, capture_output=True)
     server = postgres.running(fresh)
     assert server is not None

@@ -35,7 +35,7 @@ def ensure(settings: Settings) -> None:
     owner role lacks rights; the hint holds the statements for an administrator).
     """
     with db.connect(settings, "sync") as connection:
-        found = db.schema_version(connection) if _may_look(connection) else None
+        found = _version(connection)
         if found == db.SCHEMA_VERSION:
             return
     if settings.external and settings.owner_dsn is None:
@@ -48,16 +48,21 @@ def ensure(settings: Settings) -> None:
         migrate(connection)
 
 
-def _may_look(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute(_SQL()["schema_there"]).fetchone()
-    return row is not None
+def _version(connection: psycopg.Connection[Any]) -> int | None:
+    """The schema's version; None where there is none.
+
+    The catalogue is read first. A session remembers that a schema isn't there, and waiting for an advisory lock
+    doesn't make it look again: two migrations at once would both have begun at nothing.
+    """
+    there = connection.execute(_SQL()["schema_there"]).fetchone()
+    return db.schema_version(connection) if there else None
 
 
 def migrate(connection: psycopg.Connection[Any]) -> int:
     """Apply what is missing, as the owner; returns how many. Two at once: the second waits and finds nothing to do."""
     with connection.transaction():
         connection.execute(_SQL()["lock"])
-        found = db.schema_version(connection) or 0
+        found = _version(connection) or 0
         if found > db.SCHEMA_VERSION:
             db.check_schema(connection)
         if found == db.SCHEMA_VERSION:
@@ -73,7 +78,7 @@ def migrate(connection: psycopg.Connection[Any]) -> int:
 def _apply(connection: psycopg.Connection[Any], version: int, text: str) -> bool:
     with connection.transaction():
         connection.execute(_SQL()["lock"])
-        if version <= (db.schema_version(connection) or 0):
+        if version <= (_version(connection) or 0):
             return False
         try:
             connection.execute(text)
