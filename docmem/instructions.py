@@ -75,7 +75,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:print|reveal|show|repeat|output|send|leak|dump)\b[^.!?\n]{0,30}\b(?:system\s+prompt|api\s+keys?|"
         r"credentials|secrets|passwords?|hidden\s+instructions?|environment\s+variables)\b",
         r"\bnew\s+(?:system\s+)?(?:instructions?|polic(?:y|ies)|rules?)\s*(?::|is\b|are\b|from\b)",
-        r"\byou\s+(?:are|must|shall|should|will|may|can|have\s+to|need\s+to)\b(?!\s+(?:call|address)\b)|"
+        r"\byou\s+(?:are|must|shall|should|have\s+to|need\s+to)\b|"
         r"\byour\s+(?:\w+\s+)?(?:tasks?|roles?|jobs?|goals?|instructions?|rules?|purpose|mission|guidelines?|polic\w+)\b",
         r"\bwhen(?:ever)?\s+this\s+(?:memory|note|file|entry|text)\b|\bfuture\s+(?:assistants?|agents?|sessions?|models?)\b",
         r"\b(?:call|invoke|trigger|use)\b[^.!?\n]{0,30}(?:\b(?:functions?|apis?)\b|\b\w+_\w+\b|\w\(\))",
@@ -117,7 +117,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:as|be|is|are)\s+(?:paid|received|settled)\s+(?:automatically|in\s+advance)\b|\bon\s+behalf\s+of\s+(?:all|any|other)\b|"
         r"(?:^|\n)\s*(?:instructions?|orders?|commands?|directives?|rules?|policy)\s*:",
         # An order may be about answers; others wait for a person.
-        rf"(?:^|[.!?:\n]\s*)(?:please,?\s+)?(?:(?:always|never|automatically|do\s+not|don't)\s+)?(?:{_ORDERS})\b"
+        rf"(?:^|\n|[.!?:]\s)\s*(?:please,?\s+)?(?:(?:always|never|automatically|do\s+not|don't)\s+)?(?:{_ORDERS})\b"
         r"(?!\s+(?:is|are|was|were)\b)",
         r"\b(?:pre-?approved|auto-?approved?|has\s+admin\w*|(?:has|have|with)\s+(?:full|unlimited|root|admin\w*)\s+"
         r"(?:access|rights|permissions?|privileges)|^(?:the|this)\s+\w+\s+is\s+(?:an?\s+)?(?:the\s+)?(?:system\s+)?(?:admin(?:istrator)?(?!\s+assistant)|superuser|"
