@@ -88,7 +88,7 @@ WHERE tenant_id = %(tenant)s AND subject = %(subject)s;
 SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
 FROM docmem.document
 WHERE tenant_id = %(tenant)s AND folder = ANY (%(folders)s::text[])
-ORDER BY path, chunk
+ORDER BY folder = 'steering' DESC, path, chunk
 LIMIT %(limit)s;
 
 -- name: documents_at

@@ -25,9 +25,9 @@ from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.index import Index, Reader, Scope
 from docmem.names import agent_name, subject_key, tenant_name
-from docmem.packet import BLOCKS, Entry, Packet, Tier, build, persona
+from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, build, persona
 from docmem.passage import LIMIT, best
-from docmem.recall import KNOWLEDGE, Hit, Policies, Question, by_recency, find, judge, policies, recent
+from docmem.recall import KNOWLEDGE, Hit, Policies, Question, by_recency, find, judge, policies, recent, telling
 
 TURN_TIMEOUT = 0.2
 """Seconds that Postgres may hold up a turn."""
@@ -42,6 +42,9 @@ _CACHED = 2_048
 _DOCUMENTS = 40
 _PREFERENCES = 100
 _EXPERIMENTS = 3
+_ALWAYS: tuple[Block, ...] = ("steering", "conventions")
+"""Blocks that show the whole folder of their name."""
+
 _SEARCHED = frozenset({"facts", "episodes"})
 _FACTS = ("fact", "decision")
 _EPISODES = ("episode",)
@@ -235,8 +238,10 @@ def read(index: Index, request: Request, vector: QueryVector | None) -> tuple[st
 def _standing(index: Index, request: Request, rules: Policies) -> Iterable[Tier]:
     """What is shown whatever the goal is."""
     budgets = rules.budgets
-    if "steering" in request.blocks:
-        yield Tier("steering", _chunks(index.documents_in(["steering"], limit=_DOCUMENTS)))
+    folders = [block for block in _ALWAYS if block in request.blocks]
+    rows = index.documents_in(folders, limit=_DOCUMENTS * len(folders)) if folders else []
+    for block in _ALWAYS:
+        yield Tier(block, _chunks([row for row in rows if row["folder"] == block][:_DOCUMENTS]))
     if "preferences" in request.blocks:
         scope = Scope(request.subject, request.agent, ("preference",), rules.retention)
         hits = recent(index, scope, rules, limit=_PREFERENCES)
@@ -249,8 +254,6 @@ def _standing(index: Index, request: Request, rules: Policies) -> Iterable[Tier]
                 profile, declared=declared, limit=budgets.attributes, value_characters=budgets.value_characters
             )
             yield Tier("persona", entries)
-    if "conventions" in request.blocks:
-        yield Tier("conventions", _chunks(index.documents_in(["conventions"], limit=_DOCUMENTS)))
     if request.documents:
         yield Tier("documents", _chunks(index.documents_at(request.documents, limit=_DOCUMENTS)))
 
@@ -268,7 +271,8 @@ def _found(
     else:
         question = Question(request.goal, request.subject, request.agent, kinds, KNOWLEDGE)
         result = find(index, question, rules, vector)
-        hits, choose = result.hits, by_recency if result.degraded == "recency" else judge
+        searched = result.degraded != "recency"
+        hits, choose = (telling(result.hits), judge) if searched else (result.hits, by_recency)
         # Without an embedder, searching words alone is what was chosen.
         degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
     return list(_tiers(hits, request, rules, choose)), degraded

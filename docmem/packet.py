@@ -45,11 +45,11 @@ _PATH_MAX = 80
 
 _CORE = ("label", "preferred_language", "locale", "lifecycle_stage", "last_interaction_at")
 
-_PIECE = re.compile(
-    r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<space>[ \t]+)|(?P<line>\n)|(?P<punctuation>[!-~])"
-    r"|(?P<alphabet>[\u0080-\u058f]+)|(?P<script>[\u0590-\u1fff\u3000-\uabff\uac00-\ud7ff]+)|(?P<other>.)",
-    re.DOTALL,
-)
+# One match a token: the common tokenizers cut English words after about five letters, numbers after three digits.
+_ASCII = re.compile(r"[A-Za-z]{1,5}|[0-9]{1,3}|[ \t]{8}|[^A-Za-z0-9 \t\u0080-\U0010ffff]")
+_ALPHABET = re.compile(r"[\u0080-\u058f]+")
+_SCRIPT = re.compile(r"[\u0590-\u1fff\u3000-\ud7ff]+")
+_OTHER = re.compile(r"[\u2000-\u2fff\ud800-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +138,12 @@ def path_id(path: str) -> str:
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, rather too many than too few. Additive: lines may be counted one by one."""
-    return sum(_cost(found.lastgroup, found.end() - found.start()) for found in _PIECE.finditer(text))
-
-
-def _cost(kind: str | None, length: int) -> int:
-    if kind == "word":
-        return 1 + (length - 1) // 5
-    if kind == "digits":
-        return (length + 2) // 3
-    if kind == "space":
-        return length // 8
-    if kind == "alphabet":
-        return (3 * length + 3) // 5
-    if kind == "script":
-        return (4 * length + 2) // 3
-    return 3 if kind == "other" else 1
+    tokens = len(_ASCII.findall(text))
+    if text.isascii():
+        return tokens
+    tokens += sum((3 * len(run) + 3) // 5 for run in _ALPHABET.findall(text))
+    tokens += sum((4 * len(run) + 2) // 3 for run in _SCRIPT.findall(text))
+    return tokens + 3 * len(_OTHER.findall(text))
 
 
 def shorten(text: str, limit: int) -> str:
@@ -205,6 +196,9 @@ def build(tiers: Iterable[Tier], *, tokens: int, now: datetime, degraded: str | 
     return replace(page.packet(), degraded=degraded)
 
 
+_CLOSING = estimate_tokens(CLOSE)
+
+
 @dataclass
 class _Page:
     """Lines so far. The closing fence is paid for from the start, so that it always fits."""
@@ -224,14 +218,18 @@ class _Page:
         spent = shown = 0
         opening = self._opening(tier.block)
         for entry in tier.entries:
+            if shown >= tier.limit:
+                self.omitted += 1
+                continue
             line, span, removed = _line(entry, self.year)
             if span is None or not self._fresh(entry, line[span[0] : span[1]]):
                 continue
             cost = estimate_tokens(opening + line)
-            if shown >= tier.limit or spent + cost > share or self.tokens + cost > self._free():
+            if spent + cost > share or self.tokens + cost > self._free():
                 self.omitted += 1
                 continue
-            self._write(opening, line, span, entry)
+            self._write(opening + line, len(opening), span, entry)
+            self.tokens += cost
             self.under_preamble |= tier.block != "steering"
             self.scrubbed += removed
             spent, shown, opening = spent + cost, shown + 1, ""
@@ -240,17 +238,16 @@ class _Page:
     def packet(self) -> Packet:
         if not self.spans:
             return Packet(omitted=self.omitted)
-        text = self.text + CLOSE
         return Packet(
-            text=text,
-            tokens=estimate_tokens(text),
+            text=self.text + CLOSE,
+            tokens=self.tokens + _CLOSING,
             spans=tuple(self.spans),
             omitted=self.omitted,
             scrubbed=self.scrubbed,
         )
 
     def _free(self) -> int:
-        return self.budget - estimate_tokens(CLOSE)
+        return self.budget - _CLOSING
 
     def _opening(self, block: Block) -> str:
         parts = [] if self.spans else [OPEN]
@@ -261,11 +258,10 @@ class _Page:
     def _fresh(self, entry: Entry, shown: str) -> bool:
         return not self.seen & _marks(entry, shown)
 
-    def _write(self, opening: str, line: str, span: tuple[int, int], entry: Entry) -> None:
-        at = len(self.text) + len(opening)
+    def _write(self, written: str, opening: int, span: tuple[int, int], entry: Entry) -> None:
+        at = len(self.text) + opening
         self.spans.append(Span(at + span[0], at + span[1], entry.id, entry.path, entry.revision))
-        self.text += opening + line
-        self.tokens += estimate_tokens(opening + line)
+        self.text += written
 
 
 def _marks(entry: Entry, shown: str) -> set[str]:

@@ -165,6 +165,15 @@ def related(hits: Sequence[Hit], words: Words) -> tuple[Hit, ...]:
     return tuple(hits) if any((hit.matched or 0) >= enough for hit in hits) else ()
 
 
+def telling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Without the hits that share less than half of the question's lexemes that the best one shares.
+
+    They make a long list of answers longer, and a prompt worse.
+    """
+    most = max((hit.matched or 0 for hit in hits), default=0)
+    return tuple(hit for hit in hits if hit.cosine is not None or 2 * (hit.matched or 0) >= most)
+
+
 def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
     """Weighted reciprocal rank fusion. Best first; relevance = fused score / the highest."""
     scores: dict[tuple[str, int], float] = {}

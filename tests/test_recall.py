@@ -14,7 +14,7 @@ from docmem.errors import InvalidName, NotFound
 from docmem.files import render_memory
 from docmem.index import Reader, Words
 from docmem.model import Memory
-from docmem.recall import Arm, Hit, SearchResult, fuse, judge, needed, policies, related, search
+from docmem.recall import Arm, Hit, SearchResult, fuse, judge, needed, policies, related, search, telling
 from docmem.tenant_config import Weights
 from docmem_sync.sync import sync_tenant
 from tests.support.repos import memory, put, subject
@@ -98,6 +98,12 @@ def test_one_shared_word_of_many_is_chance() -> None:
     words = Words(("build", "function", "list", "python", "sort", "write"), "")
     assert related([hit("a", matched=1)], words) == ()
     assert len(related([hit("a", matched=2), hit("b", matched=1)], words)) == 2
+
+
+def test_what_shares_little_beside_the_best_tells_a_prompt_nothing() -> None:
+    hits = [hit("a", matched=4), hit("b", matched=2), hit("c", matched=1), hit("d", cosine=0.9)]
+    assert [found.id for found in telling(hits)] == ["a", "b", "d"]
+    assert telling([]) == ()
 
 
 def test_policies_out_of_a_garbage_row_are_the_defaults() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+from docmem.packet import BLOCKS
 
 if TYPE_CHECKING:
     from docmem.config import Settings
@@ -72,7 +73,7 @@ def search(
 @click.argument("subject")
 @click.option("--goal", help="What the turn is about, usually the user's message. Without it: no search.")
 @click.option("--agent", help="As this agent sees it.")
-@click.option("--block", "blocks", multiple=True, help="Only these blocks of the packet.")
+@click.option("--block", "blocks", multiple=True, type=click.Choice(BLOCKS), help="Only these blocks of the packet.")
 @click.option("--document", "documents", multiple=True, metavar="PATH", help="Also this document.")
 @click.option("--explain", is_flag=True, help="List the file and commit behind each line.")
 @json_option
