@@ -111,7 +111,7 @@ def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> 
     """
     connect(settings, "reader").close()
     return ConnectionPool(
-        dsn(settings, "reader"),
+        lambda: dsn(settings, "reader"),  # asked for each connection: the embedded server is started again if it died
         kwargs=_options(settings),
         configure=lambda connection: check_session(connection, "reader"),
         min_size=min_size,

@@ -180,6 +180,11 @@ def _start(home: _Home) -> Server:
     postmaster = _live_postmaster(home.data, ready=False)
     postmaster = _wait_ready(home) if postmaster else _launch(home)
     state = _read_state(home.folder)
+    if "passwords" not in state:
+        raise ConfigError(
+            f"{home.folder / 'server.json'} is gone, and with it the passwords of the embedded Postgres",
+            hint=f"restore it, or remove {home.data} and run docmem sync: the index is rebuilt from the repos",
+        )
     server = Server(
         port=postmaster.port,
         pid=postmaster.pid,
@@ -434,7 +439,7 @@ def _named_account() -> _Account:
         if account.uid != 0 and _can_become(account):
             return account
     raise ConfigError(
-        "Postgres refuses to run as root, and there is no user `nobody` to run it as",
+        "Postgres refuses to run as root, and there is no unprivileged user here to run it as",
         hint="run docmem as an ordinary user, or set DOCMEM_DSN to another Postgres",
     )
 

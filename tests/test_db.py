@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +22,8 @@ from docmem.config import Settings
 from docmem.errors import ConfigError, InvalidName, RoleRefused, SchemaError, ServerUnavailable
 from docmem.postgres import Server
 from docmem_sync import migrate
+from tests.support.postgres import reachable_root
+from tests.support.waiting import wait_until
 
 ROLES: tuple[db.Role, ...] = ("reader", "sync", "owner")
 BOUND: tuple[db.Role, ...] = ("reader", "sync")
@@ -161,6 +165,35 @@ def test_a_pools_connections_are_nobodys_between_uses(filled: Settings) -> None:
             assert count(cursor, "memory") == 1
         with db.pooled(pool) as connection, connection.cursor() as cursor:
             assert count(cursor, "memory") == 0
+
+
+def test_an_analysts_connection_string_sees_its_tenant_alone(filled: Settings) -> None:
+    assert filled.dsn is not None
+    keywords = psycopg.conninfo.make_conninfo(filled.dsn)
+    for settings in (filled, replace(filled, dsn=keywords), replace(filled, dsn=filled.dsn + "?connect_timeout=3")):
+        with psycopg.connect(db.tenant_dsn(settings, "acme"), row_factory=dict_row) as connection:
+            assert count(connection, "memory") == 1
+        with psycopg.connect(db.tenant_dsn(settings, "other"), row_factory=dict_row) as connection:
+            assert count(connection, "memory") == 0
+    with pytest.raises(InvalidName):
+        db.tenant_dsn(filled, "a -c role=docmem_owner")
+
+
+def test_a_pool_starts_an_embedded_server_that_was_killed_again() -> None:
+    with reachable_root() as settings:
+        server = postgres.start(settings)
+        with db.reader_pool(settings, max_size=2) as pool:
+            os.kill(server.pid, signal.SIGKILL)
+            wait_until(lambda: postgres.running(settings) is None)
+
+            def answers() -> bool:
+                try:
+                    with db.pooled(pool) as connection:
+                        return connection.execute("SELECT 1").fetchone() is not None
+                except (psycopg.OperationalError, ServerUnavailable):
+                    return False
+
+            wait_until(answers)
 
 
 # --- roles that row-level security doesn't bind

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -22,24 +21,12 @@ from docmem import postgres
 from docmem.config import Settings
 from docmem.errors import ConfigError
 from docmem.postgres import STATE, Server
+from tests.support.postgres import reachable_root
 from tests.support.waiting import wait_until
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
 START = "import sys; from pathlib import Path; from docmem.config import Settings; from docmem import postgres\n"
 START += "print(postgres.start(Settings(root=Path(sys.argv[1]))).pid)\n"
-
-
-@contextmanager
-def reachable_root() -> Iterator[Settings]:
-    """Settings of a root that the server's user can reach; the server is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="docmem-tests-"))
-    folder.chmod(0o711)
-    settings = Settings(root=folder)
-    try:
-        yield settings
-    finally:
-        postgres.remove(settings)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +173,21 @@ def test_a_server_whose_starter_died_before_it_was_set_up_is_set_up(root: Settin
     again = postgres.start(root)
     assert again.pid == server.pid
     assert answers(again)
+
+
+def test_without_its_passwords_a_server_is_not_started_anew_over_its_data(root: Settings) -> None:
+    postgres.start(root)
+    postgres.stop(root)
+    file = root.root / "postgres" / "server.json"
+    kept = file.read_text()
+    file.unlink()
+    try:
+        with pytest.raises(ConfigError, match="passwords") as caught:
+            postgres.start(root)
+        assert "docmem sync" in caught.value.hint
+    finally:
+        file.write_text(kept)
+    assert answers(postgres.start(root))
 
 
 def test_a_taken_port_is_given_up_for_another(root: Settings) -> None:

@@ -23,6 +23,7 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
     from docmem import repository
     from docmem.config import settings
     from docmem.embedding import embedder
+    from docmem.errors import GuardStop
 
     configured = settings()
     for tenant in tenants:
@@ -39,6 +40,9 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
         rebuild=rebuild,
         embedder=embedder(configured),
     )
+    for one in done:
+        for line in one.error.plan if isinstance(one.error, GuardStop) else ():
+            note(line)
     if len(done) == 1 and done[0].error is not None:
         raise done[0].error
     if as_json:

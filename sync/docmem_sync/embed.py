@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,14 +24,19 @@ _log = logging.getLogger("docmem.sync")
 
 def embed(connection: psycopg.Connection[Any], tenant: str, *, embedder: Embedder) -> int:
     """Embed what isn't yet; returns how many. A model that fails ends it for now: the next sync goes on."""
+    done = 0
     try:
         name = set_name(embedder)
-        return sum(_embed(connection, tenant, embedder, name, what=what) for what in ("memory", "document"))
-    except DocmemError as error:
-        _log.warning("%s: texts stay without vectors for now: %s", tenant, error)
+        for what in ("memory", "document"):
+            for stored in _batches(connection, tenant, embedder, name, what=what):
+                done += stored
+    except (DocmemError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
+        _log.warning("%s: texts stay without vectors for now: %s", tenant, str(error).splitlines()[0])
+    except psycopg.Error:
+        raise
     except Exception as error:  # noqa: BLE001 an embedder may be anybody's code, and rows are served without it
         _log.warning("%s: the embedder failed: %s: %s", tenant, type(error).__name__, error)
-    return 0
+    return done
 
 
 def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> int:
@@ -41,22 +46,24 @@ def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> 
     return int(row["pending"]) if row else 0
 
 
-def _embed(connection: psycopg.Connection[Any], tenant: str, embedder: Embedder, name: str, *, what: str) -> int:
-    done = 0
+def _batches(
+    connection: psycopg.Connection[Any], tenant: str, embedder: Embedder, name: str, *, what: str
+) -> Iterator[int]:
+    """Embed and store batch after batch; gives how many rows each stored."""
     while True:
         values = {"tenant": tenant, "set": name, "limit": BATCH}
         with db.tenant_transaction(connection, tenant) as cursor:
             rows = cursor.execute(_SQL()[_SELECT[what]], values).fetchall()
         if not rows:
-            return done
+            return
         vectors = _vectors(embedder, [row.pop("projection") for row in rows])
         found = [{**row, "embedding": vector} for row, vector in zip(rows, vectors, strict=True)]
         with db.tenant_transaction(connection, tenant) as cursor:
             cursor.execute(_SQL()[_WRITE[what]], {**values, "rows": json.dumps(found)})
             stored = cursor.rowcount
-        done += stored
+        yield stored
         if stored == 0:  # every one of them was changed or deleted meanwhile
-            return done
+            return
 
 
 _SELECT: Mapping[str, str] = {"memory": "memories_without_vector", "document": "documents_without_vector"}

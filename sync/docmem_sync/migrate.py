@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -28,24 +29,24 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(name[:4]), folder.joinpath(name).read_text(encoding="utf-8")) for name in found]
 
 
-def ensure(settings: Settings) -> None:
-    """Bring the schema up to date if it isn't. Needs the owner role only where there is something to do.
+def ensure(settings: Settings, connection: psycopg.Connection[Any]) -> None:
+    """Bring the schema up to date if `connection` (of the sync role) finds that it isn't.
 
-    Raises `SchemaError` (newer than this version, or behind and no owner to connect as) and `ConfigError` (the
-    owner role lacks rights; the hint holds the statements for an administrator).
+    Needs the owner role only where there is something to do. Raises `SchemaError` (newer than this version, or behind
+    and no owner to connect as) and `ConfigError` (the owner role lacks rights; the hint holds the statements for an
+    administrator).
     """
-    with db.connect(settings, "sync") as connection:
-        found = _version(connection)
-        if found == db.SCHEMA_VERSION:
-            return
-    if settings.external and settings.owner_dsn is None:
+    found = _version(connection)
+    if found == db.SCHEMA_VERSION:
+        return
+    if settings.external and settings.owner_dsn is None and (found or 0) < db.SCHEMA_VERSION:
         state = "missing" if found is None else f"at version {found}"
         raise SchemaError(
             f"the index's schema is {state}, and this docmem needs {db.SCHEMA_VERSION}",
             hint="set DOCMEM_OWNER_DSN to a role that owns the database's objects, and run docmem sync again",
         )
-    with db.connect(settings, "owner") as connection:
-        migrate(connection)
+    with closing(db.connect(settings, "owner")) as owner:
+        migrate(owner)
 
 
 def _version(connection: psycopg.Connection[Any]) -> int | None:
@@ -64,7 +65,7 @@ def migrate(connection: psycopg.Connection[Any]) -> int:
         connection.execute(_SQL()["lock"])
         found = _version(connection) or 0
         if found > db.SCHEMA_VERSION:
-            db.check_schema(connection)
+            db.check_schema(connection)  # says so
         if found == db.SCHEMA_VERSION:
             return 0
         _prepare(connection)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -86,9 +86,8 @@ def sync_all(
     embedder: Embedder | None = None,
 ) -> list[TenantSync]:
     """Sync several tenants. What stops one (see its `error`) doesn't stop the others, but a server that's away does."""
-    migrate.ensure(settings)
     done = []
-    with closing(db.connect(settings, "sync")) as connection:
+    with _connected(settings) as connection:
         for tenant in tenants:
             try:
                 job = _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild)
@@ -114,9 +113,16 @@ def sync_tenant(
     `GuardStop` (more deletions than a person should leave unread), `TryAgain` and what `db.connect` raises.
     """
     repo = repository.open(settings, tenant)
-    migrate.ensure(settings)
-    with closing(db.connect(settings, "sync")) as connection:
+    with _connected(settings) as connection:
         return _Job(connection, repo, confirm_deletes, rebuild).run(embedder)
+
+
+@contextmanager
+def _connected(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
+    """A sync session on a schema that is up to date."""
+    with closing(db.connect(settings, "sync")) as connection:
+        migrate.ensure(settings, connection)
+        yield connection
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -21,25 +22,34 @@ TEMPLATE = "docmem_template"
 _numbers = itertools.count()
 
 
+@contextmanager
+def reachable_root() -> Iterator[Settings]:
+    """Settings of a root that the server's user can reach; the server is gone afterwards.
+
+    Not under pytest's own folder: that is closed to the user whom the server runs as for root.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="docmem-tests-"))
+    folder.chmod(0o711)
+    settings = Settings(root=folder)
+    try:
+        yield settings
+    finally:
+        postgres.remove(settings)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """The embedded server of this test run, with a migrated database `docmem_template`."""
     from docmem_sync.migrate import migrate
 
-    # Not under pytest's own folder: that is closed to the user whom the server runs as for root.
-    root = Path(tempfile.mkdtemp(prefix="docmem-tests-"))
-    root.chmod(0o711)
-    settings = Settings(root=root)
-    server = postgres.start(settings)
-    try:
+    with reachable_root() as settings:
+        server = postgres.start(settings)
         _make_fast(server)
         postgres.create_database(server, TEMPLATE)
         with psycopg.connect(server.dsn("owner", database=TEMPLATE), autocommit=True) as connection:
             migrate(connection)
         yield server
-    finally:
-        postgres.remove(settings)
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def _make_fast(server: Server) -> None:

@@ -144,3 +144,20 @@ def test_a_vector_that_comes_after_its_text_changed_is_dropped(indexed: Settings
 def test_more_texts_than_a_batch_are_all_embedded(indexed: Settings) -> None:
     write(indexed, *(f"text {number}" for number in range(BATCH + 5)))
     assert sync_tenant(indexed, "acme", embedder=Counting()).embedded == BATCH + 5
+
+
+def test_vectors_that_no_row_can_hold_are_left_out(indexed: Settings) -> None:
+    write(indexed, "a")
+    done = sync_tenant(indexed, "acme", embedder=Counting(dimension=8_000))
+    assert (done.embedded, done.pending_embeddings) == (0, 1)
+
+
+def test_what_was_embedded_before_the_model_failed_counts(indexed: Settings) -> None:
+    def fail_later() -> None:
+        if model.asked:
+            raise ModelUnavailable("away")
+
+    write(indexed, *(f"text {number}" for number in range(BATCH + 5)))
+    model = Counting(before=fail_later)
+    done = sync_tenant(indexed, "acme", embedder=model)
+    assert (done.embedded, done.pending_embeddings) == (BATCH, 5)

@@ -83,11 +83,12 @@ def test_a_first_sync_makes_the_schema_and_the_next_needs_no_owner(
     indexed: Settings, postgres_server: Server, empty: str
 ) -> None:
     settings = at(indexed, postgres_server, empty)
-    with pytest.raises(SchemaError, match="missing") as caught:
-        migrate.ensure(replace(settings, owner_dsn=None))
-    assert "DOCMEM_OWNER_DSN" in caught.value.hint
-    migrate.ensure(settings)
-    migrate.ensure(replace(settings, owner_dsn=None))
+    with closing(db.connect(settings, "sync")) as connection:
+        with pytest.raises(SchemaError, match="missing") as caught:
+            migrate.ensure(replace(settings, owner_dsn=None), connection)
+        assert "DOCMEM_OWNER_DSN" in caught.value.hint
+        migrate.ensure(settings, connection)
+        migrate.ensure(replace(settings, owner_dsn=None), connection)
     with closing(db.connect(settings, "reader")) as connection:
         db.check_schema(connection)
 
