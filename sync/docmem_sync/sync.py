@@ -18,7 +18,7 @@ import psycopg
 from docmem import db, git, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder
-from docmem.errors import DocmemError, GuardStop, NotFound, ServerUnavailable, TryAgain
+from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
 from docmem.git import Commit
 from docmem.layout import CONFIG, place
 from docmem.model import Memory
@@ -243,20 +243,33 @@ class _Pass:
     """Which commits a sync is about: those since `since`, or all. `lost`: the indexed revision is off the chain."""
 
     head: str
-    since: str | None
+    commits: Sequence[Commit]
+    since: str | None = None
     force: bool = False
     lost: bool = False
 
 
 def _choose(repo: Repository, head: str, indexed: str | None, *, again: bool) -> _Pass | None:
     """Tell the cases apart; None where there is nothing to do."""
-    if indexed is None or again:
-        return _Pass(head, since=None, force=again)
-    if indexed == head:
+    if indexed == head and not again:
         return None
-    if git.is_first_parent_ancestor(repo.git_dir, indexed, head):
-        return _Pass(head, since=indexed)
-    return _Pass(head, since=None, lost=True)
+    if indexed is not None and not again:
+        commits = _since(repo, indexed, head)
+        if commits is not None:
+            return _Pass(head, commits, since=indexed)
+    commits = list(git.history(repo.git_dir, head))
+    return _Pass(head, commits, force=again, lost=indexed is not None and not again)
+
+
+def _since(repo: Repository, indexed: str, head: str) -> Sequence[Commit] | None:
+    """The commits after the indexed one; None where that isn't on the first-parent chain any more, or not there."""
+    try:
+        commits = list(git.history(repo.git_dir, head, since=indexed))
+    except GitError:
+        if git.has_commit(repo.git_dir, indexed):
+            raise
+        return None
+    return commits if commits and commits[-1].parents[:1] == (indexed,) else None
 
 
 class _Work:
@@ -266,7 +279,7 @@ class _Work:
         self.store = store
         self.which = which
         self.git_dir = repo.git_dir
-        self.commits = list(git.history(self.git_dir, which.head, since=which.since))
+        self.commits = which.commits
         self.scope = self._scope()
         self.index = store.index(None if self.scope.full else [*self.scope.files, *self.scope.gone])
         self.scope = _with_duplicates(self.scope, self.index)
