@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from importlib.resources import files
@@ -16,10 +17,8 @@ from docmem.sql import load
 
 _SQL = partial(load, "docmem_sync", "migrate.sql")
 
-ADMINISTRATOR = """\
-CREATE EXTENSION IF NOT EXISTS vector;
-CREATE ROLE docmem_sync NOLOGIN NOSUPERUSER NOBYPASSRLS;
-CREATE ROLE docmem_reader NOLOGIN NOSUPERUSER NOBYPASSRLS;"""
+_NEEDS = (("extension_there", "create_extension"), ("sync_there", "create_sync"), ("reader_there", "create_reader"))
+"""What the migrations take for granted: how to see that it is there, and how to make it."""
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -91,29 +90,25 @@ def _apply(connection: psycopg.Connection[Any], version: int, text: str) -> bool
 
 
 def _prepare(connection: psycopg.Connection[Any]) -> None:
-    """The extension and the roles that the migrations take for granted."""
-    for check, statement in (
-        ("extension_there", "create_extension"),
-        ("sync_there", "create_sync"),
-        ("reader_there", "create_reader"),
-    ):
-        if connection.execute(_SQL()[check]).fetchone():
-            continue
+    """Make the extension and the roles, where they are missing and we may."""
+    missing = [make for check, make in _NEEDS if connection.execute(_SQL()[check]).fetchone() is None]
+    for statement in missing:
         try:
             with connection.transaction():
                 connection.execute(_SQL()[statement])
-        except psycopg.errors.DuplicateObject:
+        except psycopg.errors.DuplicateObject:  # made for another database of this server meanwhile
             continue
         except psycopg.Error as error:
-            raise _ask_administrator(connection, str(error.diag.message_primary)) from None
+            raise _ask_administrator(connection, str(error.diag.message_primary), missing) from None
 
 
-def _ask_administrator(connection: psycopg.Connection[Any], reason: str) -> ConfigError:
+def _ask_administrator(connection: psycopg.Connection[Any], reason: str, missing: Sequence[str] = ()) -> ConfigError:
     info = connection.info
-    grant = f'GRANT CREATE ON DATABASE "{info.dbname}" TO "{info.user}";'
+    statements = [f"{_SQL()[name]};" for name in missing]
+    statements.append(f'GRANT CREATE ON DATABASE "{info.dbname}" TO "{info.user}";')
     return ConfigError(
         f"role {info.user} may not set up the index in database {info.dbname}: {reason}",
-        hint=f"let an administrator run, in that database:\n{ADMINISTRATOR}\n{grant}",
+        hint="let an administrator run, in that database:\n" + "\n".join(statements),
     )
 
 
