@@ -11,10 +11,13 @@ import hashlib
 import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from docmem.errors import InputError
+from docmem.errors import ConfigError, InputError
 from docmem.names import subject_of_id, subject_of_phone
+
+Mode: TypeAlias = Literal["jwt", "dev"]
+"""How a deployment knows people: by signed tokens and webhooks, or, on a developer's machine, also by a header."""
 
 _MADE_HERE = object()
 
@@ -96,6 +99,19 @@ def phone_from_webhook(
     if not secret or not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
         return None
     return _verified(sender(body))
+
+
+def phone_from_header(value: str | None, *, mode: Mode) -> VerifiedPhone | None:
+    """A number that a developer put into a request header, on a developer's machine.
+
+    Raises `ConfigError` in any mode but `dev`: outside it, whoever can send a header could be anybody.
+    """
+    if mode != "dev":
+        raise ConfigError(
+            f"the header shortcut for phone numbers is refused in mode {mode!r}",
+            hint="verify the phone by a signed token or webhook; mode `dev` is for a developer's machine",
+        )
+    return _verified(value)
 
 
 def _verified(number: object) -> VerifiedPhone | None:

@@ -8,7 +8,7 @@ import jwt
 import pytest
 
 from docmem import identity, names
-from docmem.errors import InputError
+from docmem.errors import ConfigError, InputError
 from docmem.identity import VerifiedPhone
 
 KEY = "a key that is long enough for HS512 as well: 64 bytes at the very least"
@@ -115,3 +115,11 @@ def test_one_number_however_written_is_one() -> None:
     written = ["+60 12-345 6789", "+60123456789", "tel:+60-12-345-6789"]
     assert {identity.parse_phone(text) for text in written} == {"+60123456789"}
     assert identity.parse_phone("012-345 6789", region="MY") == "+60123456789"
+
+
+def test_the_header_shortcut_works_in_dev_mode_only() -> None:
+    found = identity.phone_from_header("+60 12-345 6789", mode="dev")
+    assert identity.subject_of("acme", phone=found) == names.subject_of_phone("acme", "+60123456789")
+    assert identity.phone_from_header(None, mode="dev") is None
+    with pytest.raises(ConfigError, match="refused in mode 'jwt'"):
+        identity.phone_from_header("+60 12-345 6789", mode="jwt")
