@@ -24,12 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Literal
 
+from docmem import locks
 from docmem.config import scrubbed_environment
 from docmem.errors import Conflict, GitError, NotFound, TryAgain
 
 MAIN = "refs/heads/main"
 LOCK_SECONDS = 30.0
 """How long a writer waits for the repo's lock."""
+REF_LOCK_SECONDS = 8.0
+"""How long a ref that another git has locked is waited for; git itself holds one for milliseconds."""
 
 _NONE = "0" * 40
 _OPEN_REPOS = 64
@@ -670,19 +673,42 @@ def _quoted(path: str) -> bytes:
 
 
 def move_ref(git_dir: Path, ref: str, *, new: str | None, old: str | None) -> None:
-    """Compare-and-swap: move `ref` from `old` (None: it isn't there) to `new` (None: delete). Raises `Conflict`."""
+    """Compare-and-swap: move `ref` from `old` (None: it isn't there) to `new` (None: delete). Raises `Conflict`.
+
+    A ref that another git has locked is waited for; a lock that nobody alive can hold is removed. Raises `TryAgain`
+    where the lock stays.
+    """
     arguments = ["update-ref", ref, new, old or _NONE] if new is not None else ["update-ref", "-d", ref, old or _NONE]
-    done = _run(git_dir, *arguments, ok=(0, 1, 128))
-    if done.returncode == 0:
-        _fsync_dir((git_dir / ref).parent)
-        return
-    now = resolve(git_dir, ref)
-    if now == new:  # the same content on the same base in the same second is the same commit
-        return
-    if now != old:
-        raise Conflict(f"{ref} in {git_dir} moved from {old} to {now} meanwhile", hint="run it again")
-    words = done.stderr.decode(errors="replace").strip()
-    raise TryAgain(f"git could not move {ref} in {git_dir}: {words}", hint="a dead git may have left a .lock file")
+    deadline = time.monotonic() + REF_LOCK_SECONDS
+    while True:
+        done = _run(git_dir, *arguments, ok=(0, 1, 128))
+        if done.returncode == 0:
+            _fsync_dir((git_dir / ref).parent)
+            return
+        now = resolve(git_dir, ref)
+        if now == new:  # the same content on the same base in the same second is the same commit
+            return
+        if now != old:
+            raise Conflict(f"{ref} in {git_dir} moved from {old} to {now} meanwhile", hint="run it again")
+        held = [path for path in _ref_locks(git_dir, ref) if path.exists()]
+        words = done.stderr.decode(errors="replace").strip()
+        if b".lock" not in done.stderr or time.monotonic() > deadline:
+            raise TryAgain(f"git could not move {ref} in {git_dir}: {words}", hint=_lock_hint(held))
+        gone = [locks.removed_if_stale(path, git_dir) for path in held]
+        if not all(gone):
+            time.sleep(0.05)
+
+
+def _ref_locks(git_dir: Path, ref: str) -> list[Path]:
+    """The locks that moving a ref takes: its own, HEAD's where that follows it, the packed refs' for a deletion."""
+    return [git_dir / f"{name}.lock" for name in (ref, "HEAD", "packed-refs")]
+
+
+def _lock_hint(held: Sequence[Path]) -> str:
+    if not held:
+        return "run it again"
+    names = " ".join(map(str, held))
+    return f"a git process holds it, or one that isn't seen from here; if you know that none does: rm {names}"
 
 
 def _fsync_dir(path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docmem import git
+from docmem import git, locks
 from docmem.errors import Conflict, NotFound, TryAgain
 
 NOW = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
@@ -195,3 +195,87 @@ def test_a_text_merges_where_the_changes_do_not_overlap() -> None:
     base = b"one\ntwo\nthree\nfour\nfive\n"
     assert git.merge_file(base, base.replace(b"one", b"1"), base.replace(b"five", b"5")) == b"1\ntwo\nthree\nfour\n5\n"
     assert git.merge_file(base, base.replace(b"one", b"1"), base.replace(b"one", b"I")) is None
+
+
+def transaction(repo: Path, revision: str, base: str) -> subprocess.Popen[bytes]:
+    """A real git that has locked main and waits before it moves it."""
+    command = ["git", "-C", str(repo), "update-ref", "--stdin"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"start\nupdate refs/heads/main {revision} {base}\nprepare\n".encode())
+    process.stdin.flush()
+    assert process.stdout.readline() == b"start: ok\n"
+    assert process.stdout.readline() == b"prepare: ok\n"
+    assert (repo / "refs/heads/main.lock").exists()
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def two_commits(repo: Path) -> tuple[str, str]:
+    first = commit(repo, None, {"a.md": b"a"})
+    aside = git.commit(repo, base=first, files={"b.md": b"b"}, message="aside", when=NOW, ref="refs/x/y", old=None)
+    return first, aside
+
+
+def test_a_lock_whose_owner_was_killed_is_removed_and_the_commit_made(repo: Path) -> None:
+    """F17"""
+    first, aside = two_commits(repo)
+    end(transaction(repo, aside, first))
+    assert (repo / "refs/heads/main.lock").exists()
+    assert (repo / "HEAD.lock").exists()
+    assert commit(repo, first, {"c.md": b"c"}) == git.head(repo)
+    assert not list(repo.rglob("*.lock"))
+
+
+def test_a_lock_whose_owner_lives_stays(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F17"""
+    monkeypatch.setattr(git, "REF_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(locks, "STALE_SECONDS", 0.0)
+    first, aside = two_commits(repo)
+    owner = transaction(repo, aside, first)
+    try:
+        with pytest.raises(TryAgain) as caught:
+            commit(repo, first, {"c.md": b"c"})
+        assert "main.lock" in (caught.value.hint or "")
+        assert (repo / "refs/heads/main.lock").exists()
+        assert git.head(repo) == first
+    finally:
+        end(owner)
+    assert commit(repo, first, {"c.md": b"c"}) == git.head(repo)
+
+
+def test_a_lock_that_another_program_has_open_stays(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "STALE_SECONDS", 0.0)
+    path = repo / "refs/heads/main.lock"
+    holder = subprocess.Popen(["sh", "-c", f"exec 9>{path}; echo; exec sleep 60"], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert not locks.removed_if_stale(path, repo)
+    finally:
+        end(holder)
+    assert locks.removed_if_stale(path, repo)
+    assert not path.exists()
+
+
+def test_a_young_lock_stays_and_one_that_is_gone_is_no_obstacle(repo: Path) -> None:
+    path = repo / "HEAD.lock"
+    path.touch()
+    assert not locks.removed_if_stale(path, repo)
+    path.unlink()
+    assert locks.removed_if_stale(path, repo)
+
+
+def test_where_processes_cannot_be_seen_no_lock_is_removed(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "_PROCESSES", tmp_path)
+    path = repo / "HEAD.lock"
+    path.touch()
+    assert not locks.removed_if_stale(path, repo)
