@@ -154,9 +154,10 @@ def needed(lexemes: int) -> int:
     """How many of a question's lexemes a text must share for the question to be about anything stored.
 
     Any word is shared by chance by some text: on five LoCoMo conversations one lexeme lets 52 to 70 % of unrelated
-    questions through, this rule 2 to 15 %, for .002 to .005 of recall@10 (evals/README.md).
+    questions through, this rule 2 to 15 %, for .002 to .005 of recall@10 (evals/README.md). Never more than three: a
+    person's message to an agent may be long and makes its one point once.
     """
-    return max(1, math.ceil(min(0.3 * lexemes, math.log2(lexemes + 1) - 0.6)))
+    return max(1, min(3, math.ceil(0.3 * lexemes)))
 
 
 def related(hits: Sequence[Hit], words: Words) -> tuple[Hit, ...]:

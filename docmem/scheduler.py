@@ -15,10 +15,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.model import Job
+
+if TYPE_CHECKING:
+    from docmem.consolidation import Model
+    from docmem.dialogue import DialogueSource
 
 Key: TypeAlias = tuple[str, str]
 """Tenant and thread."""
@@ -57,6 +62,10 @@ class DeadLetters(Protocol):
 
     def keep(self, letter: DeadLetter) -> None:
         """Keep it where `docmem jobs` finds it. Raises `DocmemError` where it can't."""
+        ...
+
+    def clear(self, job: Job) -> None:
+        """The job's thread was consolidated after all: take its letter away. Raises `DocmemError` where it can't."""
         ...
 
 
@@ -233,7 +242,9 @@ class Scheduler:
             letter = self._queue.end(job, attempt, ended, now=self._clock())
             self._changed.notify_all()
         if letter is not None:
-            self._bury(replace(letter, reason=reason))
+            self._tell("keep", lambda: self._dead_letters.keep(replace(letter, reason=reason)), job)
+        elif ended == "done":
+            self._tell("clear", lambda: self._dead_letters.clear(job), job)
 
     def _attempt(self, job: Job) -> tuple[Ended, str]:
         try:
@@ -245,8 +256,47 @@ class Scheduler:
             _log.exception("consolidation broke: tenant=%s", job.tenant)
             return "retry", f"{type(error).__name__}: {error}"
 
-    def _bury(self, letter: DeadLetter) -> None:
+    def _tell(self, verb: str, write: Callable[[], None], job: Job) -> None:
         try:
-            self._dead_letters.keep(letter)
-        except DocmemError:
-            _log.critical("dead letter not kept: tenant=%s", letter.job.tenant, exc_info=True)
+            write()
+        except DocmemError as error:
+            # Nothing is lost: the watermark hasn't moved, so a sweep finds the thread again.
+            level = logging.CRITICAL if verb == "keep" else logging.WARNING
+            _log.log(level, "could not %s a dead letter: tenant=%s code=%s", verb, job.tenant, error.code)
+
+
+def consolidating(settings: Settings, source: DialogueSource, model: str | Model) -> Callable[[Job], Ended]:
+    """What a `Scheduler` runs: consolidate the thread's new turns. A failure or a conflict is raised, to be retried."""
+    from docmem.consolidation import consolidate
+
+    def run(job: Job) -> Ended:
+        done = consolidate(job, settings=settings, turns=source.after(job.thread, None), model=model)
+        if done.error is not None:
+            raise done.error
+        return "done"
+
+    return run
+
+
+def due(settings: Settings, source: DialogueSource, job_of: Callable[[str], Job | None]) -> list[Job]:
+    """The sweep: jobs of the threads that have turns after their watermark, without any new traffic.
+
+    `job_of` says whom a thread is about; None for nobody (an anonymous thread is never learned from). A thread that
+    can't be read is logged and doesn't hide the others.
+    """
+    found = []
+    for thread in source.threads():
+        job = job_of(thread)
+        try:
+            if job is not None and _has_new_turns(settings, source, job):
+                found.append(job)
+        except DocmemError as error:
+            _log.warning("a thread can't be swept: tenant=%s code=%s", job.tenant if job else "-", error.code)
+    return found
+
+
+def _has_new_turns(settings: Settings, source: DialogueSource, job: Job) -> bool:
+    from docmem import repository
+
+    mark = repository.open(settings, job.tenant).snapshot().watermark(job.thread)
+    return bool(source.after(job.thread, mark.last_turn if mark else None))

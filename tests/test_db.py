@@ -41,6 +41,7 @@ FILL = {
     "updated_at) VALUES (%(t)s, 'p', 0, 'i', 'b', 'r', 'knowledge', 't', 'x', '{}', 'x', 'h', '', now()",
     "document_vector": "path, chunk, set, projection_hash, embedding) VALUES (%(t)s, 'p', 0, 'm/3/1', 'h', '[1,2,3]'",
     "quarantine": "path, blob, revision, code, line, reason, since) VALUES (%(t)s, 'p', 'b', 'r', 'c', 1, 'x', now()",
+    "job": "thread, subject, agent, attempts, reason, failed_at) VALUES (%(t)s, 'w', 's', 'default', 6, 'x', now()",
 }
 
 
@@ -353,14 +354,14 @@ def test_a_database_without_an_index_is_told_from_one_that_is_behind_or_ahead(ba
         db.check_schema(reader)
         version = "CREATE OR REPLACE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE RETURN "
         owner.execute(f"{version} {db.SCHEMA_VERSION - 1}")
-        with pytest.raises(SchemaError, match="needs 1") as behind:
+        with pytest.raises(SchemaError, match=f"needs {db.SCHEMA_VERSION}") as behind:
             db.check_schema(reader)
         assert "docmem sync" in behind.value.hint
         owner.execute(f"{version} {db.SCHEMA_VERSION + 1}")
-        with pytest.raises(SchemaError, match="version 2") as ahead:
+        with pytest.raises(SchemaError, match=f"version {db.SCHEMA_VERSION + 1}") as ahead:
             db.check_schema(reader)
         assert ahead.value.hint == "upgrade docmem"
-        with pytest.raises(SchemaError, match="version 2"):
+        with pytest.raises(SchemaError, match=f"version {db.SCHEMA_VERSION + 1}"):
             migrate.migrate(owner)
 
 

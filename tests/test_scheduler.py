@@ -34,6 +34,11 @@ class Kept:
             raise ServerUnavailable("no Postgres")
         self.letters.append(letter)
 
+    def clear(self, job: Job) -> None:
+        if self.broken:
+            raise ServerUnavailable("no Postgres")
+        self.letters = [letter for letter in self.letters if letter.job.thread != job.thread]
+
 
 def threads_due(queue: Queue, now: float) -> list[str]:
     return [each.thread for each, _ in queue.take(now=now)]

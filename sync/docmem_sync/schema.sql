@@ -137,6 +137,18 @@ CREATE INDEX memory_subject ON docmem.memory (tenant_id, subject);
 CREATE INDEX memory_path ON docmem.memory (tenant_id, path);
 
 -- Without a tenant the setting is NULL, after a transaction '': neither is anybody's.
+-- Consolidations that failed for good. Operational: a rebuild keeps it, and losing it loses no memory.
+CREATE TABLE docmem.job (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    thread text NOT NULL,
+    subject text NOT NULL,
+    agent text NOT NULL,
+    attempts integer NOT NULL,
+    reason text NOT NULL,
+    failed_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, thread)
+);
+
 ALTER TABLE docmem.sync_state ENABLE ROW LEVEL SECURITY;
 ALTER TABLE docmem.sync_state FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON docmem.sync_state
@@ -185,7 +197,13 @@ CREATE POLICY tenant ON docmem.quarantine
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1;
+ALTER TABLE docmem.job ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.job FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.job
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
