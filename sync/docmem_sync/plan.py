@@ -6,11 +6,11 @@ quarantine and to release. A file that can't be read never takes its row away: w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from docmem.layout import CONFIG
+from docmem.layout import CONFIG, place
 from docmem.model import Memory
 from docmem_sync.reading import Broken, Reading, Value
 
@@ -87,20 +87,23 @@ class Served:
     commit: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A row that stays. `commit` as in `Served`."""
+
+    row: Row
+    commit: int = 0
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done. `kept`: rows whose file is as it was; only their history may read differently."""
+    """What is to be done. `kept`: files that are served as they should be; only their history may read differently."""
 
     serve: tuple[Served, ...] = ()
-    kept: tuple[Row, ...] = ()
+    kept: tuple[Kept, ...] = ()
     delete: tuple[Row, ...] = ()
     quarantine: tuple[Broken, ...] = ()
     release: tuple[str, ...] = ()
-
-    @property
-    def idle(self) -> bool:
-        """Whether no row changes."""
-        return not (self.serve or self.delete or self.quarantine or self.release)
 
 
 def to_read(scope: Scope, index: Index) -> dict[str, str]:
@@ -138,19 +141,6 @@ def _still_holds(row: Row, scope: Scope, index: Index, reading: Reading) -> bool
     return row.path not in index.waiting
 
 
-def settled(paths: Iterable[str], index: Index, memory: str) -> str | None:
-    """The file that keeps a contested id without a look at history: it has held it since before these changes."""
-    row = index.rows.get(memory)
-    if row is None or row.path not in paths:
-        return None
-    return row.path if all(path == row.path or _is_new(path, index) for path in paths) else None
-
-
-def _is_new(path: str, index: Index) -> bool:
-    waiting = index.waiting.get(path)
-    return waiting is None or waiting.code == DUPLICATE
-
-
 def refuse_duplicates(reading: Reading, winners: Mapping[str, str]) -> Reading:
     """The reading with every file but the winner of its id broken."""
     values, broken = dict(reading.values), dict(reading.broken)
@@ -172,25 +162,35 @@ class State:
     value: Value
 
 
-def plan(scope: Scope, index: Index, reading: Reading, past: Mapping[str, Sequence[State]]) -> Plan:
-    """Decide. `past`: for broken files, their earlier states that can be read, newest first."""
+@dataclass(frozen=True)
+class Past:
+    """What the commits in question tell of a broken file: its states that can be read, newest first; whether it
+    began in them."""
+
+    states: tuple[State, ...] = ()
+    began: bool = False
+
+
+def plan(scope: Scope, index: Index, reading: Reading, past: Mapping[str, Past]) -> Plan:
+    """Decide. `past`: what is known of the broken files' earlier states."""
     served = [_served(path, State(0, reading.blobs[path], value)) for path, value in reading.values.items()]
     taken = {item.key for item in served}
     held = {
         row.key for row in index.rows.values() if not scope.holds(row.path) or _still_holds(row, scope, index, reading)
     }
     for path in sorted(reading.broken):
-        states = (_served(path, state) for state in past.get(path, ()))
+        states = (_served(path, state) for state in past[path].states)
         earlier = next((item for item in states if item.key not in taken | held), None)
         if earlier is not None:
             served.append(earlier)
             taken.add(earlier.key)
     left = [row for row in index.rows.values() if row.key not in taken and scope.holds(row.path)]
-    kept = [row for row in left if row.path not in reading.broken and scope.files.get(row.path) == row.blob]
-    stay = {row.key for row in (*kept, *_last_good(left, served, scope, reading))}
+    as_it_was = [row for row in left if row.path not in reading.broken and scope.files.get(row.path) == row.blob]
+    stay = {row.key for row in (*as_it_was, *_last_good(left, served, past))}
+    same = [] if scope.force else [item for item in served if _is_served(item, index)]
     return Plan(
-        serve=tuple(served),
-        kept=tuple(kept),
+        serve=tuple(item for item in served if item not in same),
+        kept=(*map(Kept, as_it_was), *(Kept(index.rows[item.key], item.commit) for item in same)),
         delete=tuple(row for row in left if row.key not in stay),
         quarantine=tuple(
             item for path, item in sorted(reading.broken.items()) if not _waits(item, index.waiting.get(path))
@@ -204,13 +204,37 @@ def _served(path: str, state: State) -> Served:
     return Served(path, key, state.blob, state.value, state.commit)
 
 
-def _last_good(left: Iterable[Row], served: Iterable[Served], scope: Scope, reading: Reading) -> list[Row]:
-    """The rows of files that can't be read any more: what they said last.
+def _last_good(left: Iterable[Row], served: Iterable[Served], past: Mapping[str, Past]) -> list[Row]:
+    """The rows of files that can't be read any more: what they said last, before the commits in question.
 
-    In a whole-tree pass a row that no state of its file accounts for has no place any more.
+    A file that began in those commits has no such past: the row is of an earlier file of its name.
     """
     resolved = {item.path for item in served}
-    return [row for row in left if row.path in reading.broken and row.path not in resolved and not scope.full]
+    return [row for row in left if row.path in past and row.path not in resolved and not past[row.path].began]
+
+
+def _is_served(item: Served, index: Index) -> bool:
+    row = index.rows.get(item.key)
+    return row is not None and (row.path, row.blob) == (item.path, item.blob)
+
+
+def is_plain(scope: Scope, index: Index, past: Mapping[str, Past], decided: Plan) -> bool:
+    """Whether the commits since the last sync suffice to decide as all of them would, ids claimed twice aside.
+
+    They don't where a file that waits in quarantine is touched, an id becomes free that a waiting file may have held,
+    or a broken file's last good state lies further back and isn't the row that is there.
+    """
+    if index.waiting.keys() & {*scope.files, *scope.gone}:
+        return False
+    if _any_memory(row.path for row in decided.delete) and _any_memory((*index.waiting, *past)):
+        return False
+    gone = {row.key for row in decided.delete} | {item.key for item in decided.serve}
+    stay = {row.path for row in index.rows.values() if row.key not in gone} | {item.path for item in decided.serve}
+    return all(found.began or path in stay for path, found in past.items())
+
+
+def _any_memory(paths: Iterable[str]) -> bool:
+    return any(place(path).kind == "memory" for path in paths)
 
 
 def _waits(item: Broken, waiting: Waiting | None) -> bool:

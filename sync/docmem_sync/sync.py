@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -27,8 +26,8 @@ from docmem.repository import Repository
 from docmem.tenant_config import TenantConfig
 from docmem_sync import embed, migrate, plan, reading
 from docmem_sync import trace as tracing
-from docmem_sync.plan import Index, Plan, Row, Scope, State
-from docmem_sync.reading import Broken, Reading
+from docmem_sync.plan import Past, Row, Scope, State
+from docmem_sync.reading import Broken
 from docmem_sync.rows import DEFAULT_CONFIG
 from docmem_sync.store import Mark, Store
 from docmem_sync.trace import Trace
@@ -182,6 +181,8 @@ class _Job:
                 done.before,
             )
         work = _Work(self.repo, store, pass_)
+        if not work.is_plain:
+            work = _Work(self.repo, store, _whole(self.repo, head))
         self._guard(work)
         self._write(store, work, head)
         upserts = sum(item.path != CONFIG for item in work.plan.serve)
@@ -257,8 +258,12 @@ def _choose(repo: Repository, head: str, indexed: str | None, *, again: bool) ->
         commits = _since(repo, indexed, head)
         if commits is not None:
             return _Pass(head, commits, since=indexed)
-    commits = list(git.history(repo.git_dir, head))
-    return _Pass(head, commits, force=again, lost=indexed is not None and not again)
+    return replace(_whole(repo, head), force=again, lost=indexed is not None and not again)
+
+
+def _whole(repo: Repository, head: str) -> _Pass:
+    """A pass over all files and all commits."""
+    return _Pass(head, list(git.history(repo.git_dir, head)))
 
 
 def _since(repo: Repository, indexed: str, head: str) -> Sequence[Commit] | None:
@@ -282,71 +287,63 @@ class _Work:
         self.commits = which.commits
         self.scope = self._scope()
         self.index = store.index(None if self.scope.full else [*self.scope.files, *self.scope.gone])
-        self.scope = _with_duplicates(self.scope, self.index)
-        self.reading = self._read()
+        found = reading.read(self.git_dir, plan.to_read(self.scope, self.index), also=_memory_blobs(self.commits))
+        self.index = store.with_memories(self.index, _ids(found.values.values()))
+        self.claims = plan.claims(self.scope, self.index, found)
+        self.reading = plan.refuse_duplicates(found, self._winners(found.ids))
+        self.past = self._past()
+        states = (state.value for item in self.past.values() for state in item.states)
+        self.index = store.with_memories(self.index, _ids(states))
+        self.plan = plan.plan(self.scope, self.index, self.reading, self.past)
 
     def _scope(self) -> Scope:
         if self.which.since is None:
             files = git.files(self.git_dir, self.which.head)
             return Scope(_indexed(files.items()), full=True, force=self.which.force)
-        changed = git.changes(self.git_dir, self.which.since, self.which.head)
-        there = _indexed((change.path, change.new) for change in changed if change.new is not None)
-        return Scope(there, gone={reading.printable(change.path) for change in changed if change.new is None})
+        # Also what was changed and changed back: its history says something else now.
+        now: dict[str, str | None] = {}
+        for commit in self.commits:
+            for change in commit.changes:
+                now.setdefault(change.path, change.new)
+        gone = {reading.printable(path) for path, blob in now.items() if blob is None}
+        return Scope(_indexed(now.items()), gone=gone)
 
-    def _read(self) -> Reading:
-        found = reading.read(self.git_dir, plan.to_read(self.scope, self.index), also=_memory_blobs(self.commits))
-        self.index = self.store.with_memories(self.index, _ids(found.values.values()))
-        return plan.refuse_duplicates(found, self._winners(found))
+    @property
+    def is_plain(self) -> bool:
+        """Whether these commits suffice to decide."""
+        if self.scope.full:
+            return True
+        return not self.claims and plan.is_plain(self.scope, self.index, self.past, self.plan)
 
-    def _winners(self, found: Reading) -> dict[str, str]:
-        """The file that keeps each id which several files hold."""
-        winners = {}
-        for memory, paths in plan.claims(self.scope, self.index, found).items():
-            kept = plan.settled(paths, self.index, memory)
-            winners[memory] = kept or tracing.holder(self._all_commits, paths, memory, self._all_ids)
-        return winners
+    def _winners(self, ids: Mapping[str, str]) -> dict[str, str]:
+        """The file that keeps each id which several files hold. Only all commits can tell."""
+        if not self.scope.full:
+            return {}
+        return {memory: tracing.holder(self.commits, paths, memory, ids) for memory, paths in self.claims.items()}
 
-    @cached_property
-    def _all_commits(self) -> Sequence[Commit]:
-        if self.which.since is None:
-            return self.commits
-        return list(git.history(self.git_dir, self.which.head))
-
-    @cached_property
-    def _all_ids(self) -> Mapping[str, str]:
-        return reading.read(self.git_dir, {}, also=_memory_blobs(self._all_commits)).ids
-
-    @cached_property
-    def plan(self) -> Plan:
-        """What is to be done."""
-        past = self._past()
-        values = [state.value for states in past.values() for state in states]
-        self.index = self.store.with_memories(self.index, _ids(values))
-        return plan.plan(self.scope, self.index, self.reading, past)
-
-    def _past(self) -> dict[str, list[State]]:
-        """Earlier states of the broken files that can be read, newest first."""
-        states = tracing.versions(self.commits, self.reading.broken)
-        blobs = {blob for found in states.values() for _, blob in found}
+    def _past(self) -> dict[str, Past]:
+        """What the commits tell of the broken files' earlier states."""
+        found, began = tracing.versions(self.commits, self.reading.broken)
+        blobs = {blob for states in found.values() for _, blob in states}
         contents = dict(git.read_blobs(self.git_dir, sorted(blobs))) if blobs else {}
-        past: dict[str, list[State]] = {}
-        for path, found in states.items():
-            for commit, blob in found:
-                value = reading.parse(path, blob, contents[blob])
-                if not isinstance(value, Broken):
-                    past.setdefault(path, []).append(State(commit, blob, value))
+        past = {}
+        for path, states in found.items():
+            values = ((commit, blob, reading.parse(path, blob, contents[blob])) for commit, blob in states)
+            good = [State(commit, blob, value) for commit, blob, value in values if not isinstance(value, Broken)]
+            past[path] = Past(tuple(good), path in began)
         return past
 
     def traces(self) -> dict[tuple[str, int], Trace]:
         """What history says of each file that is served or kept, by key and commit."""
-        keys: dict[int, dict[str, str]] = {0: {row.path: row.key for row in self.plan.kept}}
+        keys: dict[int, dict[str, str]] = {}
         for item in self.plan.serve:
             keys.setdefault(item.commit, {})[item.path] = item.key
+        for kept in self.plan.kept:
+            keys.setdefault(kept.commit, {})[kept.row.path] = kept.row.key
         found: dict[tuple[str, int], Trace] = {}
         for commit, wanted in keys.items():
             for key, trace in tracing.trace(self.commits[commit:], wanted, self.reading.ids).items():
                 found[key, commit] = self._continued(trace, self.index.rows.get(key))
-        self._complete(found)
         return found
 
     def _continued(self, trace: Trace, row: Row | None) -> Trace:
@@ -354,17 +351,9 @@ class _Work:
             return trace
         return replace(trace, created=row.created, changes=trace.changes + row.version)
 
-    def _complete(self, found: dict[tuple[str, int], Trace]) -> None:
-        """Traces of files that come back to the index: their history began before these commits."""
-        for item in self.plan.serve:
-            trace = found.get((item.key, item.commit))
-            if trace is None or (not trace.whole and item.key not in self.index.rows):
-                later = self._all_commits[item.commit :]
-                found[item.key, item.commit] = tracing.trace(later, {item.path: item.key}, self._all_ids)[item.key]
-
     def restamps(self, traces: Mapping[tuple[str, int], Trace]) -> list[tuple[Row, Trace]]:
-        """The rows of unchanged files of which history says something else now (it was rewritten)."""
-        found = ((row, traces.get((row.key, 0))) for row in self.plan.kept)
+        """The rows that stay, of which history says something else now."""
+        found = ((kept.row, traces.get((kept.row.key, kept.commit))) for kept in self.plan.kept)
         return [(row, trace) for row, trace in found if trace is not None and _differs(row, trace)]
 
     def config(self, traces: Mapping[tuple[str, int], Trace]) -> tuple[TenantConfig, str | None, str] | None:
@@ -378,16 +367,6 @@ class _Work:
 
 def _indexed(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     return {reading.printable(path): blob for path, blob in files if blob is not None and reading.is_indexed(path)}
-
-
-def _with_duplicates(scope: Scope, index: Index) -> Scope:
-    """The scope with the files that wait because another one has their id: that one may be gone now."""
-    if scope.full:
-        return scope
-    again = {
-        path: item.blob for path, item in index.waiting.items() if item.code == plan.DUPLICATE and not scope.holds(path)
-    }
-    return replace(scope, files={**scope.files, **again})
 
 
 def _memory_blobs(commits: Iterable[Commit]) -> Iterator[str]:

@@ -20,11 +20,13 @@ DELETES = "Docmem-Deletes"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """`revision` and `updated` of the last change, `created` of the first one seen, and how many were seen."""
+    """`revision` and `updated` of the last change; `created` and `oldest` (index into the commits) of the first one
+    seen; how many were seen."""
 
     revision: str
     updated: datetime
     created: datetime
+    oldest: int
     changes: int
     whole: bool = False
 
@@ -37,14 +39,14 @@ def trace(commits: Iterable[Commit], keys: Mapping[str, str], ids: Mapping[str, 
     """
     traces: dict[str, Trace] = {}
     standing = dict(keys)
-    for commit in commits:
+    for number, commit in enumerate(commits):
         touched = [change for change in commit.changes if change.path in standing]
         left = _left(commit, ids) if touched else {}
         moved: dict[str, str] = {}
         for change in touched:
             key = standing.pop(change.path)
             origin = change.path if _holds(change.old, key, ids) else left.get(key)
-            traces[key] = _touched(traces.get(key), commit, whole=origin is None)
+            traces[key] = _touched(traces.get(key), number, commit, whole=origin is None)
             if origin is not None:
                 moved[origin] = key
         standing.update(moved)
@@ -68,10 +70,10 @@ def _left(commit: Commit, ids: Mapping[str, str]) -> dict[str, str]:
     return left
 
 
-def _touched(seen: Trace | None, commit: Commit, *, whole: bool) -> Trace:
+def _touched(seen: Trace | None, number: int, commit: Commit, *, whole: bool) -> Trace:
     if seen is None:
-        return Trace(commit.id, commit.when, commit.when, changes=1, whole=whole)
-    return replace(seen, created=commit.when, changes=seen.changes + 1, whole=whole)
+        return Trace(commit.id, commit.when, commit.when, oldest=number, changes=1, whole=whole)
+    return replace(seen, created=commit.when, oldest=number, changes=seen.changes + 1, whole=whole)
 
 
 def announced(commits: Iterable[Commit]) -> set[str]:
@@ -96,33 +98,25 @@ def _counts(commit: Commit) -> set[str]:
     return {str(memories), str(sum(kind in {"memory", "profile", "document"} for kind in gone))} - {"0"}
 
 
-def versions(commits: Iterable[Commit], paths: Collection[str]) -> dict[str, list[tuple[int, str]]]:
-    """(index into `commits`, blob) of the states that files had, newest first, back to where each began."""
+def versions(commits: Iterable[Commit], paths: Collection[str]) -> tuple[dict[str, list[tuple[int, str]]], set[str]]:
+    """(index into `commits`, blob) of the states that files had, newest first, back to where each began; and those
+    that began in these commits."""
     found: dict[str, list[tuple[int, str]]] = {path: [] for path in paths}
-    open_ = set(paths)
+    began: set[str] = set()
     for index, commit in enumerate(commits):
         for change in commit.changes:
-            if change.path not in open_:
+            if change.path not in found or change.path in began:
                 continue
             if change.new is not None:
                 found[change.path].append((index, change.new))
             if change.old is None:
-                open_.discard(change.path)
-        if not open_:
-            break
-    return found
+                began.add(change.path)
+    return found, began
 
 
 def holder(commits: Sequence[Commit], claimants: Collection[str], memory: str, ids: Mapping[str, str]) -> str:
-    """Which of several files with one memory id keeps it: the one that has held it longest, then the first by path."""
-    states = versions(commits, claimants)
-    return min(claimants, key=lambda path: (-_held_since(states[path], memory, ids), path))
+    """Which of several files with one memory id keeps it: the one that has held it longest, then the first by path.
 
-
-def _held_since(states: Iterable[tuple[int, str]], memory: str, ids: Mapping[str, str]) -> int:
-    since = -1
-    for index, blob in states:
-        if ids.get(blob, memory) != memory:
-            break
-        since = index
-    return since
+    A move is no new beginning.
+    """
+    return min(claimants, key=lambda path: (-trace(commits, {path: memory}, ids)[memory].oldest, path))
