@@ -1,8 +1,20 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from docmem import sensitive
+
+DATA = Path(__file__).parent / "data"
+# In the file a `|` breaks each secret up, so that no scanner of repos takes it for a leak.
+SECRETS = [
+    pytest.param(text.replace("|", "").replace("\\n", "\n"), id=kind)
+    for kind, text in (line.split("\t") for line in (DATA / "secrets.txt").read_text("utf-8").splitlines())
+]
 
 
 @pytest.mark.parametrize(
@@ -56,3 +68,28 @@ def test_card_numbers_pass_the_check_sum() -> None:
     assert not sensitive.card_numbers("4111 1111 1111 1112")
     assert not sensitive.card_numbers("0000 0000 0000 0000")
     assert sensitive.redacted("card 4111 1111 1111 1111.") == "card [removed]."
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_secrets_of_many_kinds_are_found_and_removed(text: str) -> None:
+    assert sensitive.secrets(text)
+    assert not sensitive.secrets(sensitive.redacted(text))
+
+
+@pytest.mark.parametrize("text", (DATA / "no_secrets.txt").read_text("utf-8").splitlines())
+def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
+    assert sensitive.secrets(text) == []
+
+
+def test_only_a_text_with_something_like_a_token_loads_the_detectors() -> None:
+    loaded = "print(json.dumps([sensitive.secrets(text) is None, 'detect_secrets' in sys.modules]))"
+    for text, expected in (("The user prefers night trains.", False), ("glpat-" + "a1B2c3D4e5F6g7H8i9J0", True)):
+        program = f"import json, sys; from docmem import sensitive; text = {text!r}; {loaded}"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == [False, expected]
+
+
+@pytest.mark.parametrize("part", ["token", "://:", "sk-", "password is the ", "a1", "-----BEGIN PRIVATE KEY-----"])
+def test_a_long_hostile_text_is_read_to_its_end(part: str) -> None:
+    text = part * (40_000 // len(part)) + " hf_" + "a1B2c3" * 6
+    assert "Hugging Face token" in sensitive.secrets(text)
