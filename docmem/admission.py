@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -19,7 +19,7 @@ from docmem.errors import FormatError
 from docmem.instructions import is_instruction
 from docmem.layout import memory_path
 from docmem.model import KINDS, TEXT_MAX, Kind, Memory, Source, Turn
-from docmem.names import is_memory_id, memory_id, normalized, statement_hash
+from docmem.names import is_memory_id, memory_id, normalized, proposal_hash, statement_hash
 from docmem.reply import Operation
 from docmem.tenant_config import Policies, Topic
 from docmem.wording import likeness, overlap
@@ -88,6 +88,7 @@ class State:
     policies: Policies
     secret: bytes
     reverted: frozenset[str] = frozenset()
+    rejected: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
 
 
@@ -257,6 +258,16 @@ def holds_card_number(proposal: Proposal, case: Case) -> bool:
     return bool(sensitive.card_numbers(_stored(proposal)))
 
 
+def was_rejected(proposal: Proposal, case: Case) -> bool:
+    """A person turned this very proposal down in review."""
+    if not case.state.rejected:
+        return False
+    target = case.target(proposal)
+    text = _text(proposal) if _states(proposal) else target.text if target is not None else ""
+    mark = refusal_mark(case.state.secret, case.window.subject, text, deletes=None if _states(proposal) else target)
+    return mark in case.state.rejected
+
+
 def was_reverted(proposal: Proposal, case: Case) -> bool:
     """A person took this statement back before."""
     if not _states(proposal):
@@ -319,6 +330,7 @@ RULES: tuple[Rule, ...] = (
     Rule("speculation", "rejected", rests_on_speculation),
     Rule("secret", "rejected", holds_secret),
     Rule("card_number", "rejected", holds_card_number),
+    Rule("rejected_before", "rejected", was_rejected),
     # `_outcome` adds: duplicate, unchanged, id_taken, format (all rejected).
     Rule("reverted_before", "held", was_reverted),
     Rule("instruction", "held", is_order),
@@ -327,13 +339,27 @@ RULES: tuple[Rule, ...] = (
     Rule("review_all", "held", waits_for_review),
     # `_judge_together` adds: delete_share, incomplete_merge (both held).
 )
+_ABOUT_DIALOGUE = frozenset(
+    {"no_evidence", "unknown_turn", "no_user_turn", "acknowledgement", "quote_not_found", "speculation"}
+)
+"""Codes of the rules that ask what was said; a memory that no window taught has nothing to answer them with."""
 _REJECTING = tuple(rule for rule in RULES if rule.verdict == "rejected")
 _HOLDING = tuple(rule for rule in RULES if rule.verdict == "held")
+
+PERSON_PASSES = frozenset({"undeclared_topic", "rejected_before", *(rule.code for rule in _HOLDING)})
+"""Codes that don't keep a person from approving a memory: what is left could never be kept."""
 
 
 def is_high_impact(name: str) -> bool:
     """Whether a topic or attribute of this name is a matter of payment, health, permission or contact."""
     return any(_HIGH_IMPACT.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))
+
+
+def refusal_mark(secret: bytes, subject: str, text: str, *, deletes: Memory | None = None) -> str:
+    """The hash under which a proposal that was turned down is remembered: of its statement, or of the deletion."""
+    if deletes is not None:
+        return proposal_hash(secret, subject, "delete", deletes.id, deletes.text)
+    return statement_hash(secret, subject, text)
 
 
 # ------------------------------------------------------------------------------------------------------- admission
@@ -350,17 +376,51 @@ def admit(proposals: Sequence[Proposal], window: Window, state: State) -> list[R
     return _judge_together(rulings, state)
 
 
+def judge(
+    memory: Memory, *, state: State, now: datetime, before: Memory | None = None, passes: Container[str] = frozenset()
+) -> Ruling:
+    """Decide on a memory that no window taught: one that an agent saves, or that a person approves.
+
+    `before`: the memory it changes, None for a new one. It has to pass every rule that a model's proposal has to, but
+    for those about what was said, and those whose codes are in `passes`. A topic it doesn't have needs no declaring.
+    """
+    operation = Operation(
+        op="update" if before is not None else "create",
+        id=None,
+        kind=memory.kind,
+        topic=memory.topic or "",
+        text=memory.text,
+        confidence=1.0 if memory.confidence is None else memory.confidence,
+        importance=memory.importance,
+        evidence_turns=list(memory.source.turns),
+        quote=memory.source.quote,
+    )
+    proposal = Proposal(operation, target=before.id if before is not None else None)
+    case = Case(Window("", memory.subject, memory.source.thread or "", (), now, memory.agent), state)
+    skipped = _ABOUT_DIALOGUE | ({"undeclared_topic"} if memory.topic is None else set())
+    return _judged(
+        proposal,
+        case,
+        lambda: _placed(memory, proposal, case) if before is None else _replacing(before, memory, proposal, case),
+        skips=lambda code: code in skipped or code in passes,
+    )
+
+
 def _decide(proposal: Proposal, case: Case) -> Ruling:
+    return _judged(proposal, case, lambda: _outcome(proposal, case), skips=lambda code: False)
+
+
+def _judged(proposal: Proposal, case: Case, outcome: Callable[[], Ruling], *, skips: Callable[[str], bool]) -> Ruling:
     for rule in _REJECTING:
-        if rule.applies(proposal, case):
+        if not skips(rule.code) and rule.applies(proposal, case):
             return Ruling(proposal, "rejected", rule.code)
-    outcome = _outcome(proposal, case)
-    if outcome.verdict == "rejected":
-        return outcome
+    ruling = outcome()
+    if ruling.verdict == "rejected":
+        return ruling
     for rule in _HOLDING:
-        if rule.applies(proposal, case):
-            return replace(outcome, verdict="held", code=rule.code)
-    return outcome
+        if not skips(rule.code) and rule.applies(proposal, case):
+            return replace(ruling, verdict="held", code=rule.code)
+    return ruling
 
 
 def _after(case: Case, ruling: Ruling) -> Case:
@@ -388,7 +448,11 @@ def _outcome(proposal: Proposal, case: Case) -> Ruling:
 
 
 def _created(proposal: Proposal, case: Case) -> Ruling:
-    fresh = _memory(proposal, case)
+    return _placed(_memory(proposal, case), proposal, case)
+
+
+def _placed(fresh: Memory, proposal: Proposal, case: Case) -> Ruling:
+    """A new memory among those there are: itself, more about one of them, or nothing new."""
     taken = case.state.memories.get(fresh.id)
     if taken is not None:
         same = normalized(taken.text) == normalized(fresh.text)
@@ -410,10 +474,13 @@ def _updated(proposal: Proposal, target: Memory, case: Case) -> Ruling:
     like = likeness(target.text, fresh.text)
     if like == "same" and not _has_lapsed(target, case):
         return Ruling(proposal, "rejected", "unchanged", before=target)
+    return _replacing(target, _merged(target, fresh, restated=like != "other"), proposal, case)
+
+
+def _replacing(target: Memory, after: Memory, proposal: Proposal, case: Case) -> Ruling:
     for there in case.visible():
-        if there.id != target.id and likeness(there.text, fresh.text) == "same":
+        if there.id != target.id and likeness(there.text, after.text) == "same":
             return Ruling(proposal, "rejected", "duplicate", before=there)
-    after = _merged(target, fresh, restated=like != "other")
     return _checked(Ruling(proposal, "admitted", before=target, after=after))
 
 
@@ -460,7 +527,7 @@ def _merged(there: Memory, fresh: Memory, *, restated: bool) -> Memory:
         there,
         text=fresh.text,
         kind=fresh.kind,
-        topic=fresh.topic,
+        topic=fresh.topic or there.topic,
         confidence=surest if restated else fresh.confidence,
         importance=there.importance if restated else fresh.importance,
         valid_from=files.newest(there.valid_from, fresh.valid_from) if restated else fresh.valid_from,

@@ -12,18 +12,18 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from docmem import admission, audit, dialogue, files, llm, names, prompt, repository, trailers
+from docmem import admission, audit, dialogue, edits, files, llm, names, prompt, repository, review, trailers
 from docmem import profile as profiles
 from docmem.admission import Proposal, Ruling, State, Window
 from docmem.config import Settings
 from docmem.errors import Conflict, DocmemError, FormatError, ModelReplyError, ModelUnavailable
 from docmem.layout import CONFIG, REVERTED, profile_path, watermark_path
-from docmem.model import Job, Memory, Profile, Turn, Watermark
+from docmem.model import Job, Marks, Profile, Turn, Watermark
 from docmem.prompt import Request
 from docmem.reply import NO_PROFILE, Answer
 from docmem.repository import Repository, Snapshot, StoredMemory
@@ -168,12 +168,13 @@ class _View:
     broken: frozenset[str]
     profile: Profile
     profile_bytes: bytes
-    reverted: frozenset[str]
+    kept_out: Marks
     last_turn: str | None
     marks: tuple[str | None, ...]
     """Ids of what the decision rests on: equal marks, equal decision."""
     watermark_blob: str | None
     watermark_bytes: bytes | None
+    reverted_bytes: bytes | None
 
 
 def _view(snapshot: Snapshot, job: Job) -> _View:
@@ -186,11 +187,12 @@ def _view(snapshot: Snapshot, job: Job) -> _View:
         broken=frozenset(path for path, _ in broken),
         profile=snapshot.profile(job.subject),
         profile_bytes=snapshot.profile_bytes(job.subject),
-        reverted=snapshot.reverted,
+        kept_out=snapshot.marks,
         last_turn=mark.last_turn if mark is not None else None,
         marks=_marks(snapshot, job),
         watermark_blob=snapshot.blob(watermark_path(job.thread)),
         watermark_bytes=snapshot.read(watermark_path(job.thread)),
+        reverted_bytes=snapshot.read(REVERTED),
     )
 
 
@@ -365,22 +367,30 @@ class _Plan:
         """Path to (before, after)."""
         before: dict[str, bytes | None] = {stored.path: stored.data for stored in view.stored.values()}
         before[profile_path(view.profile.subject)] = view.profile_bytes or None
+        before[REVERTED] = view.reverted_bytes
         before[list(self.files)[-1]] = view.watermark_bytes  # the watermark comes last
         return {path: (before.get(path), after) for path, after in self.files.items()}
 
 
 def _plan(run: _Run, view: _View) -> _Plan:
     """Decide what the window comes to, given what was read. Pure."""
-    review = hashlib.sha256(f"{run.job.thread}\n{run.input_hash}".encode()).hexdigest()[:16]
+    waits_as = hashlib.sha256(f"{run.job.thread}\n{run.input_hash}".encode()).hexdigest()[:16]
     barred = _barred(run, view)
     if barred is not None or run.answer is None:
-        return _Plan(barred or "nothing_kept", _watermark(run), {}, (), profiles.Merge(), review)
+        return _Plan(barred or "nothing_kept", _watermark(run), {}, (), profiles.Merge(), waits_as)
     rulings, changed = _memory_files(_rulings(run, view, run.answer), view)
     merge, profile_file = _profile_file(run, view, run.answer, learned=bool(changed))
     held = _held_files(rulings, merge, view)
     kept = {**changed, **profile_file}
     outcome: Outcome = "committed" if kept else "held" if held else "nothing_kept"
-    return _Plan(outcome, {**kept, **_watermark(run)}, held, rulings, merge, review)
+    return _Plan(outcome, {**kept, **_cleared(run, view), **_watermark(run)}, held, rulings, merge, waits_as)
+
+
+def _cleared(run: _Run, view: _View) -> dict[str, bytes | None]:
+    """`reverted.yaml` without the statements that a person has written again since."""
+    secret = run.repo.settings.secret_bytes()
+    marks = edits.still_marked(view.kept_out, view.stored, secret=secret, subject=run.job.subject)
+    return {REVERTED: files.render_reverted(marks)} if marks != view.kept_out else {}
 
 
 def _rulings(run: _Run, view: _View, asked: _Asked) -> list[Ruling]:
@@ -391,7 +401,8 @@ def _rulings(run: _Run, view: _View, asked: _Asked) -> list[Ruling]:
         topics={topic.name: topic for topic in agent.topics},
         policies=view.config.policies,
         secret=run.repo.settings.secret_bytes(),
-        reverted=view.reverted,
+        reverted=view.kept_out.reverted,
+        rejected=view.kept_out.rejected,
         broken=view.broken,
     )
     return admission.admit(asked.proposals, window, state)
@@ -403,7 +414,7 @@ def _memory_files(rulings: Sequence[Ruling], view: _View) -> tuple[tuple[Ruling,
     changed: dict[str, bytes | None] = {}
     for ruling in rulings:
         try:
-            written = _written(ruling, view)
+            written = edits.of(ruling, view.stored)
         except FormatError:
             kept.append(replace(ruling, verdict="rejected", code="format"))
             continue
@@ -411,36 +422,6 @@ def _memory_files(rulings: Sequence[Ruling], view: _View) -> tuple[tuple[Ruling,
         if ruling.verdict == "admitted":
             changed |= written
     return tuple(kept), changed
-
-
-def _written(ruling: Ruling, view: _View) -> dict[str, bytes | None]:
-    """The file of one ruling: path to new bytes, None for a deletion. Raises `FormatError`."""
-    if ruling.verdict == "rejected":
-        return {}
-    if ruling.after is None:
-        assert ruling.before is not None
-        return {view.stored[ruling.before.id].path: None}
-    stored = view.stored.get(ruling.after.id) if ruling.before is not None else None
-    if stored is None:
-        return {ruling.after.path: files.render_memory(ruling.after)}
-    data = files.edit_memory(stored.data, _changes(stored.memory, ruling.after), text=_new_text(stored, ruling.after))
-    if files.parse_memory(stored.path, data).text != ruling.after.text:
-        raise FormatError("the new text would not read back", code="format")
-    return {stored.path: data}
-
-
-def _new_text(stored: StoredMemory, after: Memory) -> str | None:
-    return after.text if after.text != stored.memory.text else None
-
-
-def _changes(before: Memory, after: Memory) -> dict[KeyPath, Any]:
-    """The keys of a memory's head that an update changes."""
-    keys = ("kind", "topic", "confidence", "importance", "valid_from")
-    changes: dict[KeyPath, Any] = {
-        (key,): getattr(after, key) for key in keys if getattr(before, key) != getattr(after, key)
-    }
-    source = {"thread": after.source.thread, "turns": list(after.source.turns), "quote": after.source.quote}
-    return {**changes, ("source",): {key: value for key, value in source.items() if value}}
 
 
 def _profile_file(
@@ -454,7 +435,10 @@ def _profile_file(
         patch,
         declared=[attribute.key for attribute in view.config.agent(run.job.agent).attributes],
         review_all=view.config.policies.review == "all",
+        was_rejected=_was_rejected(run, view),
     )
+    if merge.undeclared:
+        _log.info("profile keys that no agent declares: tenant=%s keys=%s", run.job.tenant, list(merge.undeclared))
     changes = merge.changes()
     if not changes and not (learned and view.profile_bytes):
         return merge, {}
@@ -465,6 +449,15 @@ def _profile_file(
     except FormatError:
         return profiles.refused(merge, "format"), {}
     return merge, {path: data} if data != view.profile_bytes else {}
+
+
+def _was_rejected(run: _Run, view: _View) -> Callable[[KeyPath, str], bool]:
+    secret, marks = run.repo.settings.secret_bytes(), view.kept_out.rejected
+
+    def was_rejected(path: KeyPath, value: str) -> bool:
+        return bool(marks) and review.value_mark(secret, run.job.subject, path, value) in marks
+
+    return was_rejected
 
 
 def _last_interaction(run: _Run, view: _View) -> datetime | None:
@@ -484,29 +477,12 @@ def _held_files(rulings: Sequence[Ruling], merge: profiles.Merge, view: _View) -
         return {}
     changed: dict[str, bytes | None] = {}
     for ruling in held:
-        changed |= _written(ruling, view)
+        changed |= edits.of(ruling, view.stored)
     if entries:
         with contextlib.suppress(FormatError):  # the reasons still say what was proposed
             data = profiles.edited(view.profile_bytes, merge.changes("held"), last_interaction_at=None)
             changed[profile_path(view.profile.subject)] = data
-    reasons = {"operations": [_reason(each) for each in held], "profile": [_profile_reason(each) for each in entries]}
-    return {**changed, "review.json": json.dumps(reasons, indent=1).encode() + b"\n"}
-
-
-def _reason(ruling: Ruling) -> dict[str, Any]:
-    memory = ruling.after or ruling.before
-    assert memory is not None
-    return {
-        "op": ruling.op,
-        "id": memory.id,
-        "path": memory.path,
-        "code": ruling.code,
-        "proposal": ruling.proposal.operation.model_dump(),
-    }
-
-
-def _profile_reason(entry: profiles.Entry) -> dict[str, Any]:
-    return {"key": list(entry.path), "value": entry.value, "code": entry.code}
+    return {**changed, review.REASONS: review.reasons(view.profile.subject, held, entries)}
 
 
 def _watermark(run: _Run) -> dict[str, bytes | None]:
@@ -554,8 +530,14 @@ def _blob(view: _View, memory: str) -> str | None:
 
 
 def _hold(run: _Run, plan: _Plan, view: _View) -> None:
-    """Put the held operations where a reviewer finds them, before the watermark passes them by."""
-    if plan.held_files:
+    """Put the held operations where a reviewer finds them, before the watermark passes them by.
+
+    A review that an attempt of this window left behind, and that would hold nothing now, goes.
+    """
+    if not plan.held_files:
+        run.repo.release(plan.review)
+    else:
+        review.expire(run.repo, view.config.policies.review_expires, now=run.now)
         run.repo.hold(
             plan.review,
             view.revision,

@@ -88,6 +88,22 @@ class GuardStop(DocmemError):
         self.plan = tuple(plan)
 
 
+class Rejected(DocmemError):
+    """Something that admission refuses to keep; `code` is admission's."""
+
+    code = "rejected"
+
+
+class Held(DocmemError):
+    """Something that is kept only once a person has approved it; it waits in the review `review`."""
+
+    code = "held"
+
+    def __init__(self, message: str, *, review: str, hint: str = "", code: str | None = None) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.review = review
+
+
 class TryAgain(DocmemError):
     """Nothing was lost; the same command may succeed later."""
 

@@ -17,7 +17,7 @@ from docmem import splice, strictyaml
 from docmem.document import decode, refuse_conflict_markers, scrub_value, split
 from docmem.errors import FormatError
 from docmem.layout import place
-from docmem.model import TEXT_MAX, Document, Kind, Memory, Profile, Source, Watermark
+from docmem.model import TEXT_MAX, Document, Kind, Marks, Memory, Profile, Source, Watermark
 from docmem.names import is_memory_id
 from docmem.schema import Shape, Text, Time, read
 
@@ -74,6 +74,7 @@ class _Watermark(Shape):
 
 class _Reverted(Shape):
     reverted: tuple[Text, ...] = ()
+    rejected: tuple[Text, ...] = ()
 
 
 def parse_memory(path: str, data: bytes) -> Memory:
@@ -162,10 +163,11 @@ def parse_watermark(data: bytes) -> Watermark:
     return Watermark(**{name: getattr(shape, name) for name in _Watermark.model_fields})
 
 
-def parse_reverted(data: bytes) -> frozenset[str]:
-    """Read `reverted.yaml`: the hashes (see `names.statement_hash`) of statements not to be learned again."""
+def parse_reverted(data: bytes) -> Marks:
+    """Read `reverted.yaml`: what people don't want learned again."""
     text, values, _ = _yaml(data)
-    return frozenset(read(_Reverted, values, source=text).reverted)
+    shape = read(_Reverted, values, source=text)
+    return Marks(frozenset(shape.reverted), frozenset(shape.rejected))
 
 
 def render_memory(memory: Memory) -> bytes:
@@ -224,11 +226,19 @@ def render_watermark(mark: Watermark) -> bytes:
     return "".join(f"{key}: {splice.render(getattr(mark, key))}\n" for key in keys).encode()
 
 
-def render_reverted(hashes: frozenset[str]) -> bytes:
+def render_reverted(marks: Marks) -> bytes:
     """`reverted.yaml`, one hash a line, sorted, so that two changes merge."""
+    return (
+        "# Statements that were reverted or forgotten, as hashes. A proposal that says one again is held.\n"
+        + _hashes("reverted", marks.reverted)
+        + "# Proposals that a person turned down in review, as hashes. One that comes again is dropped.\n"
+        + _hashes("rejected", marks.rejected)
+    ).encode()
+
+
+def _hashes(key: str, hashes: frozenset[str]) -> str:
     lines = "".join(f"  - {digest}\n" for digest in sorted(hashes))
-    note = "# Statements that were reverted or forgotten, as hashes. A proposal that says one again is held.\n"
-    return (note + ("reverted:\n" + lines if hashes else "reverted: []\n")).encode()
+    return f"{key}:\n{lines}" if hashes else f"{key}: []\n"
 
 
 def check(path: str, data: bytes) -> None:

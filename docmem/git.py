@@ -725,3 +725,20 @@ def refs(git_dir: Path, prefix: str) -> dict[str, str]:
     """Ref name to object id, of the refs below `prefix`."""
     done = _run(git_dir, "for-each-ref", "--format=%(refname) %(objectname)", prefix)
     return dict(line.rsplit(" ", 1) for line in done.stdout.decode().splitlines())
+
+
+def ref_times(git_dir: Path, prefix: str) -> dict[str, tuple[str, datetime]]:
+    """Ref name to commit id and time, of the refs below `prefix`."""
+    done = _run(git_dir, "for-each-ref", "--format=%(refname) %(objectname) %(committerdate:unix)", prefix)
+    rows = [line.rsplit(" ", 2) for line in done.stdout.decode().splitlines()]
+    return {ref: (commit, datetime.fromtimestamp(int(seconds), UTC)) for ref, commit, seconds in rows}
+
+
+def has_ref(git_dir: Path, ref: str) -> bool:
+    """Whether a ref is there, told without a process."""
+    if (git_dir / ref).exists():
+        return True
+    try:
+        return f" {ref}\n" in (git_dir / "packed-refs").read_text()
+    except FileNotFoundError:
+        return False

@@ -81,6 +81,7 @@ class Step:
     turns: tuple[str, ...]
     quote: str | None
     text: str | None
+    approved_by: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A row of `why --json`'s history."""
@@ -94,6 +95,7 @@ class Step:
             "turns": list(self.turns),
             "quote": self.quote,
             "text": self.text,
+            "approved_by": self.approved_by,
         }
 
 
@@ -317,4 +319,5 @@ def _step(repository: Repository, commit: Commit, edit: Edit) -> Step:
         turns=source.turns,
         quote=source.quote,
         text=edit.after,
+        approved_by=trailers.decode(commit.trailer("Docmem-Approved-By") or "") or None,
     )

@@ -94,6 +94,21 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """What people don't want learned again, as hashes: statements taken back, and proposals turned down in review.
+
+    See `names.statement_hash` and `names.proposal_hash`.
+    """
+
+    reverted: frozenset[str] = frozenset()
+    rejected: frozenset[str] = frozenset()
+
+    def without(self, hashes: frozenset[str]) -> Marks:
+        """The marks with these cleared."""
+        return Marks(self.reverted - hashes, self.rejected - hashes)
+
+
+@dataclass(frozen=True, slots=True)
 class Watermark:
     """How far a thread is consolidated. Lives in the repo, in the same commit as its effect."""
 

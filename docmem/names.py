@@ -116,6 +116,15 @@ def statement_hash(secret: bytes, subject: str, text: str) -> str:
     ).hexdigest()
 
 
+def proposal_hash(secret: bytes, subject: str, *parts: str) -> str:
+    """64 hex digits under which `reverted.yaml` remembers a proposal that states nothing: a deletion, a profile value.
+
+    `parts` say what was proposed: `("delete", id, text)`, `("profile", key, value)`. Keyed like a statement's hash.
+    """
+    message = json.dumps([subject, *(normalized(part) for part in parts)], ensure_ascii=True, separators=(",", ":"))
+    return hmac.new(secret, message.encode(), hashlib.sha256).hexdigest()
+
+
 def slug(text: str) -> str:
     """The start of `text` as lowercase ASCII words joined by '-', at most 60 bytes; 'memory' when none is left."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()

@@ -7,7 +7,7 @@ set and left at any time); people may set whatever they like. Keys listed under 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -58,11 +58,24 @@ class Merge:
         return {entry.path: entry.value for entry in self.entries if entry.verdict == verdict}
 
 
-def merge(profile: Profile, patch: ProfilePatch, *, declared: Iterable[str], review_all: bool = False) -> Merge:
-    """Decide on each value that a patch would change. Values that are there already come to nothing."""
+def merge(
+    profile: Profile,
+    patch: ProfilePatch,
+    *,
+    declared: Iterable[str],
+    review_all: bool = False,
+    was_rejected: Callable[[KeyPath, str], bool] = lambda path, value: False,
+) -> Merge:
+    """Decide on each value that a patch would change. Values that are there already come to nothing.
+
+    `was_rejected` tells whether a person turned a value down in review.
+    """
     known = tuple(declared)
     spelled = {normalized(key): key for key in (*profile.attributes, *known)}
-    entries = [_decide(profile, path, value, review_all=review_all) for path, value in _proposed(patch, spelled)]
+    entries = [
+        _remembered(_decide(profile, path, value, review_all=review_all), was_rejected)
+        for path, value in _proposed(patch, spelled)
+    ]
     changed = tuple(entry for entry in entries if entry is not None)
     undeclared = tuple(
         entry.key
@@ -70,6 +83,12 @@ def merge(profile: Profile, patch: ProfilePatch, *, declared: Iterable[str], rev
         if entry.path[0] == "attributes" and entry.verdict == "admitted" and entry.key not in known
     )
     return Merge(changed, undeclared)
+
+
+def _remembered(entry: Entry | None, was_rejected: Callable[[KeyPath, str], bool]) -> Entry | None:
+    if entry is None or entry.verdict == "rejected" or not was_rejected(entry.path, entry.value):
+        return entry
+    return replace(entry, verdict="rejected", code="rejected_before")
 
 
 def refused(merged: Merge, code: str) -> Merge:
@@ -117,7 +136,7 @@ def _proposed(patch: ProfilePatch, spelled: Mapping[str, str]) -> Iterator[tuple
 def _decide(profile: Profile, path: KeyPath, value: str, *, review_all: bool) -> Entry | None:
     entry = Entry(path, value, "admitted")
     here = profile.attributes.get(path[-1]) if path[0] == "attributes" else getattr(profile, path[0])
-    code = _rejected(path, value)
+    code = objection(path, value)
     if code is None and path == ("lifecycle_stage",):
         stage = next_stage(here, value)
         entry, code = replace(entry, value=stage or value), None if stage else "bad_stage"
@@ -129,7 +148,8 @@ def _decide(profile: Profile, path: KeyPath, value: str, *, review_all: bool) ->
     return replace(entry, verdict="held", code=held) if held else entry
 
 
-def _rejected(path: KeyPath, value: str) -> str | None:
+def objection(path: KeyPath, value: str) -> str | None:
+    """The code of why a value can't be kept, whoever wants it; None where it can."""
     key = path[-1]
     if key.lower().startswith("tenant"):
         return "tenant_key"

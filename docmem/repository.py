@@ -15,8 +15,11 @@ from docmem import files, git, layout, names
 from docmem.config import Settings
 from docmem.errors import AlreadyExists, FormatError, InvalidName, NotFound
 from docmem.git import ENGINE, Author
-from docmem.model import Memory, Profile, Watermark
+from docmem.model import Marks, Memory, Profile, Watermark
 from docmem.tenant_config import TenantConfig, parse_config
+
+REVIEW = "refs/docmem/review"
+"""Below it each commit is a change that waits for a person. Never served, never cloned."""
 
 
 def tenants(settings: Settings) -> list[str]:
@@ -152,9 +155,15 @@ class Repository:
         """
         for path in changed:
             names.safe_path(path)
-        ref = f"refs/docmem/review/{review}"
+        ref = f"{REVIEW}/{review}"
         before = git.resolve(self.git_dir, ref)
         return git.commit(self.git_dir, base=base, files=changed, message=message, when=now, ref=ref, old=before)
+
+    def release(self, review: str) -> None:
+        """Take a review away, if it is there; hold the lock."""
+        ref = f"{REVIEW}/{review}"
+        if git.has_ref(self.git_dir, ref):
+            git.move_ref(self.git_dir, ref, new=None, old=git.head(self.git_dir, ref))
 
     def _refuse_overlap(self, base: str | None, paths: list[str]) -> None:
         # fast-import lets a file replace a folder of its name, and all that is in it, without a word.
@@ -253,12 +262,17 @@ class Snapshot:
         except FormatError as error:
             raise _located(path, error) from None
 
-    @cached_property
+    @property
     def reverted(self) -> frozenset[str]:
         """Hashes of the statements that were reverted or forgotten. Raises `FormatError`."""
+        return self.marks.reverted
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What people don't want learned again. Raises `FormatError`."""
         data = self.read(layout.REVERTED)
         try:
-            return files.parse_reverted(data) if data is not None else frozenset()
+            return files.parse_reverted(data) if data is not None else Marks()
         except FormatError as error:
             raise _located(layout.REVERTED, error) from None
 

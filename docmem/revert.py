@@ -7,7 +7,7 @@ that again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -72,8 +72,9 @@ def plan(repository: Repository, target: str) -> Plan:
 
 
 def _reverted_yaml(now: Snapshot, carried: Carried) -> dict[str, bytes]:
-    hashes = (now.reverted | carried.gone) - carried.come
-    return {layout.REVERTED: files.render_reverted(hashes)} if hashes != now.reverted else {}
+    marks = now.marks.without(carried.come)
+    marks = replace(marks, reverted=marks.reverted | carried.gone)
+    return {layout.REVERTED: files.render_reverted(marks)} if marks != now.marks else {}
 
 
 def apply(repository: Repository, target: str, *, now: datetime, author: Author) -> Reverted:

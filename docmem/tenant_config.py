@@ -106,6 +106,7 @@ class Policies(_Closed):
 
     admission: Admission = Admission()
     review: Literal["held", "all"] = "held"
+    review_expires: Duration = timedelta(days=30)
     consent: Literal["assumed", "required"] = "assumed"
     retention: Retention = Retention()
     budgets: Budgets = Budgets()

@@ -95,19 +95,19 @@ def carry(now: Snapshot, wanted: Iterable[Shift], *, secret: bytes) -> Carried:
     come: set[str] = set()
     deletes = 0
     for shift in wanted:
-        today = _today(now, shift)
-        if _stands(today, shift.new):
+        there = today(now, shift)
+        if _stands(there, shift.new):
             continue
-        result = _carried(today, shift)
+        result = _carried(there, shift)
         if isinstance(result, _Conflict):
             conflicts.append(shift.name)
             continue
-        if today is not None and (result is None or result.path != today.path):
-            written[today.path] = None
-        if result is not None and result != today:
+        if there is not None and (result is None or result.path != there.path):
+            written[there.path] = None
+        if result is not None and result != there:
             written[result.path] = result.data
         deletes += result is None
-        gone |= _statements(today, secret)
+        gone |= _statements(there, secret)
         come |= _statements(result, secret)
     return Carried(written, tuple(conflicts), frozenset(gone - come), frozenset(come - gone), deletes)
 
@@ -116,7 +116,7 @@ class _Conflict:
     """Changed since in the same place."""
 
 
-def _today(now: Snapshot, shift: Shift) -> Version | None:
+def today(now: Snapshot, shift: Shift) -> Version | None:
     """The memory as it stands today, wherever it has moved to; another file at its path."""
     version = shift.old or shift.new
     assert version is not None

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,107 +15,8 @@ from hypothesis import strategies as st
 
 from docmem import audit, files, git, history, layout, names, repository, revert, trailers
 from docmem.config import Settings
-from docmem.consolidation import Consolidation, consolidate
-from docmem.errors import InputError, ModelReplyError, ModelUnavailable, NotFound
-from docmem.git import Author
-from docmem.model import Job, Memory, Turn
-from docmem.prompt import Request
-from docmem.reply import Answer, InvalidReply, from_value
-from docmem.repository import Repository
-
-NOW = datetime(2026, 5, 3, tzinfo=UTC)
-ANA = names.subject_of_id("acme", "ana")
-JOB = Job("acme", "web-1", ANA)
-PERSON = Author("Ana's colleague", "colleague@example.com")
-
-
-def turn(number: int, text: str = "We plan Portugal in May. I'm vegetarian.", role: Any = "user") -> Turn:
-    return Turn(f"t{number}", role, text, at=datetime(2026, 5, 2, 10, number, tzinfo=UTC))
-
-
-def operation(text: str = "The traveller plans Portugal in May.", **changes: Any) -> dict[str, Any]:
-    return {
-        "op": "create",
-        "id": None,
-        "kind": "fact",
-        "topic": "trip_plans",
-        "text": text,
-        "confidence": 0.9,
-        "importance": 6,
-        "evidence_turns": ["t1"],
-        "quote": None,
-        **changes,
-    }
-
-
-def reply(*operations: Mapping[str, Any], attributes: Mapping[str, str] | None = None, **core: Any) -> dict[str, Any]:
-    pairs = [{"key": key, "value": value} for key, value in (attributes or {}).items()]
-    nothing = {"preferred_language": None, "locale": None, "lifecycle_stage": None}
-    return {"operations": list(operations), "profile": {**nothing, **core, "attributes": pairs}}
-
-
-@dataclass
-class Proposes:
-    """A model with one answer. `meanwhile` is what others do while it thinks."""
-
-    answer: Any
-    meanwhile: Callable[[], object] = lambda: None
-    name: str = "scripted"
-    requests: list[Request] = field(default_factory=list)
-
-    def propose(self, request: Request) -> Answer:
-        self.requests.append(request)
-        self.meanwhile()
-        try:
-            return Answer(from_value(self.answer), tokens_in=100, tokens_out=20)
-        except InvalidReply as error:
-            raise ModelReplyError(str(error), reply=json.dumps(self.answer)) from None
-
-
-@dataclass
-class Tenant:
-    """A tenant to consolidate into."""
-
-    settings: Settings
-    repo: Repository
-
-    def run(self, answer: Any, turns: Sequence[Turn] = (turn(1),), job: Job = JOB, **options: Any) -> Consolidation:
-        model = answer if isinstance(answer, Proposes) else Proposes(answer)
-        return consolidate(job, settings=self.settings, turns=turns, model=model, **{"now": NOW, **options})
-
-    def memories(self, subject: str = ANA) -> dict[str, Memory]:
-        found = [stored.memory for stored in self.repo.snapshot().memories(subject)]
-        assert len({memory.id for memory in found}) == len(found), "never two memories under one id"
-        return {memory.text: memory for memory in found}
-
-    def commits(self) -> int:
-        return sum(1 for _ in git.history(self.repo.git_dir, git.MAIN))
-
-    def last_turn(self, thread: str = "web-1") -> str | None:
-        mark = self.repo.snapshot().watermark(thread)
-        return mark.last_turn if mark is not None else None
-
-    def write(self, path: str, data: bytes | str | None) -> str:
-        """A person's commit."""
-        content = data.encode() if isinstance(data, str) else data
-        with self.repo.locked():
-            return self.repo.commit(self.repo.head(), {path: content}, message="By hand\n", now=NOW, author=PERSON)
-
-    def message(self) -> str:
-        command = ["git", "--git-dir", str(self.repo.git_dir), "log", "-1", "--format=%B", "main"]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    def held(self) -> dict[str, dict[str, bytes]]:
-        """Review ref to the files it changes."""
-        found = {}
-        for ref, commit in git.refs(self.repo.git_dir, "refs/docmem/review").items():
-            base = git.resolve(self.repo.git_dir, f"{commit}^")
-            assert base is not None
-            changed = git.changes(self.repo.git_dir, base, commit)
-            found[ref] = {
-                each.path: git.read_blob(self.repo.git_dir, each.new) if each.new else b"" for each in changed
-            }
-        return found
+from docmem.errors import InputError, ModelUnavailable, NotFound
+from tests.support.windows import ANA, JOB, NOW, PERSON, Proposes, Tenant, operation, reply, turn
 
 
 @pytest.fixture

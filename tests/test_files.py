@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from docmem import files, layout
 from docmem.errors import FormatError
-from docmem.model import Watermark
+from docmem.model import Marks, Watermark
 from tests.support.repos import memory, subject
 
 PATH = layout.memory_path(subject(), "7f3a9c21d0b48e15", "Plans Portugal")
@@ -124,8 +124,9 @@ def test_a_document_may_begin_with_a_rule() -> None:
 def test_watermark_and_reverted_read_back() -> None:
     mark = Watermark(thread="a: 'b' #c", subject=subject(), agent="default", last_turn="0012", input_hash="ab")
     assert files.parse_watermark(files.render_watermark(mark)) == mark
-    assert files.parse_reverted(files.render_reverted(frozenset({"b", "a"}))) == {"a", "b"}
-    assert files.parse_reverted(files.render_reverted(frozenset())) == frozenset()
+    for marks in (Marks(), Marks(frozenset({"b", "a"})), Marks(frozenset({"a"}), frozenset({"c", "d"}))):
+        assert files.parse_reverted(files.render_reverted(marks)) == marks
+    assert files.parse_reverted(b"reverted: [a]\n") == Marks(frozenset({"a"})), "as files of before had it"
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1, max_size=80)

@@ -5,7 +5,7 @@ import pytest
 from docmem import files, layout, repository
 from docmem.config import Settings
 from docmem.errors import AlreadyExists, FormatError, InvalidName, NotFound
-from docmem.model import Watermark
+from docmem.model import Marks, Watermark
 from tests.support.repos import NOW, memory, put, subject
 
 
@@ -68,7 +68,7 @@ def test_a_snapshot_reads_a_subject(settings: Settings, tenant: str) -> None:
             tea.path: files.render_memory(tea),
             layout.profile_path(subject()): b"label: Ana\n",
             layout.watermark_path("web-1"): files.render_watermark(mark),
-            layout.REVERTED: files.render_reverted(frozenset({"ab"})),
+            layout.REVERTED: files.render_reverted(Marks(frozenset({"ab"}))),
         },
     )
     now = repository.open(settings, tenant).snapshot()

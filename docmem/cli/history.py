@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+from docmem.cli.serving import sync_after
 
 if TYPE_CHECKING:
     from docmem.history import Edit, Entry, Step
@@ -147,6 +148,8 @@ def _print_step(step: Step) -> None:
         click.echo(f"    from thread {step.thread}, turns {' '.join(step.turns)}")
     if step.quote:
         click.echo(f"    “{step.quote}”")
+    if step.approved_by:
+        click.echo(f"    approved by {step.approved_by}")
     if step.text:
         click.echo(f"    {one_line(step.text)}")
 
@@ -182,7 +185,7 @@ def revert(tenant: str, target: str, dry_run: bool, no_sync: bool, as_json: bool
     elif done.revision:
         click.echo(f"reverted in {short(done.revision)}")
     if done.revision and not no_sync:
-        _sync_after(tenant)
+        sync_after(tenant)
     return 1 if done.conflicts else 0
 
 
@@ -195,16 +198,3 @@ def _print_plan(planned: Plan) -> None:
         click.echo(columns(rows))
     else:
         click.echo("nothing left to take back")
-
-
-def _sync_after(tenant: str) -> None:
-    """Bring the revert to the next prompt. The commit stands whether or not the index can be reached now."""
-    from docmem.config import settings
-    from docmem.errors import DocmemError
-    from docmem_sync.sync import sync_tenant
-
-    try:
-        sync_tenant(settings(), tenant)
-    except DocmemError as error:
-        note(f"not served yet: {error.message}")
-        note(f"  then run: docmem sync {tenant}")

@@ -62,6 +62,7 @@ def test_why_tells_where_a_memory_comes_from(shell: Shell, learned: tuple[str, s
         "turns": ["t1"],
         "quote": "quote",
         "text": "Ana likes tea.",
+        "approved_by": None,
     }
     assert "from thread web-1, turns t1" in shell("why", "acme", "green tea").out
 
