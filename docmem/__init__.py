@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from docmem.packet import Packet
     from docmem.recall import search
     from docmem.selection import select_existing
+    from docmem.user_memory import UserMemory
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "Job",
     "Packet",
     "Turn",
+    "UserMemory",
     "consolidate",
     "inject_messages",
     "inject_system",
@@ -36,6 +38,7 @@ _HOME = {
     "Job": "docmem.model",
     "Packet": "docmem.packet",
     "Turn": "docmem.model",
+    "UserMemory": "docmem.user_memory",
     "consolidate": "docmem.consolidation",
     "inject_messages": "docmem.messages",
     "inject_system": "docmem.messages",

@@ -58,6 +58,11 @@ def turn_id(value: str) -> str:
     return _one_line(value, "turn id")
 
 
+def external_id(value: str) -> str:
+    """Return `value` if it may be another system's id of a memory: one line of 1 to 200 characters."""
+    return _one_line(value, "external id")
+
+
 def subject_of_phone(tenant: str, e164: str) -> str:
     """Key of the person with this verified phone: 64 hex digits. `e164` as `phonenumbers` formats it."""
     return _sha256(f"{tenant_name(tenant)}:phone:{e164}")

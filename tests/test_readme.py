@@ -111,6 +111,11 @@ def test_the_agent_of_the_readme_gives_its_model_the_memory(newcomer: Newcomer) 
     assert request["messages"][-1] == {"role": "user", "content": "Which trains suit me?"}
 
 
+def test_the_agent_of_the_readme_saves_recalls_and_forgets(newcomer: Newcomer) -> None:
+    newcomer.types("docmem init acme")
+    assert newcomer.types("python save.py").stdout == "The traveller is allergic to nuts.\n"
+
+
 def test_the_settings_table_is_what_config_reads() -> None:
     source = (ROOT / "docmem" / "config.py").read_text(encoding="utf-8")
     read = set(re.findall(r'"(DOCMEM_[A-Z_]+)"', source))

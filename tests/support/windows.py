@@ -87,6 +87,9 @@ class Tenant:
     def commits(self) -> int:
         return sum(1 for _ in git.history(self.repo.git_dir, git.MAIN))
 
+    def commits_since(self, revision: str | None) -> int:
+        return sum(1 for _ in git.history(self.repo.git_dir, git.MAIN, since=revision))
+
     def last_turn(self, thread: str = "web-1") -> str | None:
         mark = self.repo.snapshot().watermark(thread)
         return mark.last_turn if mark is not None else None
