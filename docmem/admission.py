@@ -35,8 +35,6 @@ _HIGH_IMPACT = re.compile(
     r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|"
     r"contacts?|phones?|emails?|passport\w*"
 )
-_REACHABLE = re.compile(r"[\w.+-]+@[\w-]+\.\w+|\+\d[\d ()-]{7,}\d|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}\b")
-"""An e-mail address, an international phone number or an IBAN."""
 _HEDGE = re.compile(
     r"\b(?:maybe|perhaps|might|possibly|not sure|unsure|what if|if i (?:were|was|had|could|win|won)|hypothetical\w*|"
     r"suppose|imagine|some ?day|one day|i wonder|wondering|i guess|would be nice|could be fun|in theory|let's say|"
@@ -258,12 +256,17 @@ def holds_card_number(proposal: Proposal, case: Case) -> bool:
     return bool(sensitive.card_numbers(_stored(proposal)))
 
 
+def breaks_pii_policy(proposal: Proposal, case: Case) -> bool:
+    """Personal data of a kind that the policy refuses."""
+    return case.state.policies.pii.strictest(_stored(proposal)) == "reject"
+
+
 def was_rejected(proposal: Proposal, case: Case) -> bool:
     """A person turned this very proposal down in review."""
     if not case.state.rejected:
         return False
     target = case.target(proposal)
-    text = _text(proposal) if _states(proposal) else target.text if target is not None else ""
+    text = _kept_text(proposal, case) if _states(proposal) else target.text if target is not None else ""
     mark = refusal_mark(case.state.secret, case.window.subject, text, deletes=None if _states(proposal) else target)
     return mark in case.state.rejected
 
@@ -272,7 +275,7 @@ def was_reverted(proposal: Proposal, case: Case) -> bool:
     """A person took this statement back before."""
     if not _states(proposal):
         return False
-    return statement_hash(case.state.secret, case.window.subject, _text(proposal)) in case.state.reverted
+    return statement_hash(case.state.secret, case.window.subject, _kept_text(proposal, case)) in case.state.reverted
 
 
 def is_order(proposal: Proposal, case: Case) -> bool:
@@ -281,8 +284,8 @@ def is_order(proposal: Proposal, case: Case) -> bool:
 
 
 def has_high_impact(proposal: Proposal, case: Case) -> bool:
-    """A topic on payment, medical matters, permissions or contact details; an address or account in the text."""
-    if _states(proposal) and _REACHABLE.search(proposal.operation.text):
+    """A topic on payment, medical matters, permissions or contact details; personal data that the policy holds."""
+    if case.state.policies.pii.strictest(_stored(proposal)) == "hold":
         return True
     target = case.target(proposal)
     topics = [proposal.operation.topic if _states(proposal) else "", (target.topic or "") if target else ""]
@@ -330,6 +333,7 @@ RULES: tuple[Rule, ...] = (
     Rule("speculation", "rejected", rests_on_speculation),
     Rule("secret", "rejected", holds_secret),
     Rule("card_number", "rejected", holds_card_number),
+    Rule("pii", "rejected", breaks_pii_policy),
     Rule("rejected_before", "rejected", was_rejected),
     # `_outcome` adds: duplicate, unchanged, id_taken, format (all rejected).
     Rule("reverted_before", "held", was_reverted),
@@ -384,6 +388,7 @@ def judge(
     `before`: the memory it changes, None for a new one. It has to pass every rule that a model's proposal has to, but
     for those about what was said, and those whose codes are in `passes`. A topic it doesn't have needs no declaring.
     """
+    memory = _without_personal_data(memory, state.policies)
     operation = Operation(
         op="update" if before is not None else "create",
         id=None,
@@ -404,6 +409,12 @@ def judge(
         lambda: _placed(memory, proposal, case) if before is None else _replacing(before, memory, proposal, case),
         skips=lambda code: code in skipped or code in passes,
     )
+
+
+def _without_personal_data(memory: Memory, policies: Policies) -> Memory:
+    """The memory without what the policy takes out."""
+    text, quote = policies.pii.redacted(memory.text), policies.pii.redacted(memory.source.quote or "")
+    return replace(memory, text=text, source=replace(memory.source, quote=quote or None))
 
 
 def _decide(proposal: Proposal, case: Case) -> Ruling:
@@ -489,7 +500,7 @@ def _memory(proposal: Proposal, case: Case) -> Memory:
     operation, window = proposal.operation, case.window
     kind = _kind(proposal, case)
     evidence = [turn.id for turn in case.evidence(proposal)]
-    text = _text(proposal)
+    text = _kept_text(proposal, case)
     identity = memory_id(
         case.state.secret,
         tenant=window.tenant,
@@ -510,7 +521,7 @@ def _memory(proposal: Proposal, case: Case) -> Memory:
         confidence=round(float(operation.confidence), 3),
         importance=operation.importance,
         valid_from=min(files.newest(*(turn.at for turn in case.evidence(proposal))) or window.now, window.now),
-        source=Source(thread=window.thread, turns=tuple(evidence), quote=_quote(proposal)),
+        source=Source(thread=window.thread, turns=tuple(evidence), quote=_quote(proposal, case)),
     )
 
 
@@ -627,6 +638,11 @@ def _text(proposal: Proposal) -> str:
     return proposal.operation.text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
+def _kept_text(proposal: Proposal, case: Case) -> str:
+    """The text without what the policy on personal data takes out."""
+    return case.state.policies.pii.redacted(_text(proposal))
+
+
 def _stored(proposal: Proposal) -> str:
     """All of the proposal that would reach the file."""
     return f"{proposal.operation.text}\n{proposal.operation.quote or ''}" if _states(proposal) else ""
@@ -641,12 +657,12 @@ def _quoted_turns(proposal: Proposal, case: Case) -> list[Turn]:
     return [turn for turn in case.evidence(proposal) if quote in _comparable(turn.text)]
 
 
-def _quote(proposal: Proposal) -> str | None:
+def _quote(proposal: Proposal, case: Case) -> str | None:
     """The quote as it is kept: one line, cut at a word, so that it still occurs in its turn."""
     quote = " ".join((proposal.operation.quote or "").split())
     if len(quote) > QUOTE_MAX:
         quote = quote[:QUOTE_MAX].rsplit(" ", 1)[0]
-    return quote or None
+    return case.state.policies.pii.redacted(quote) or None
 
 
 def _comparable(text: str) -> str:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeAlias
@@ -62,7 +62,8 @@ class Consolidation:
 
     `revision` is the commit that was made, if any; `watermark` the id of the thread's last consolidated turn.
     `files`: path to (before, after) of what was, or in a dry run would be, written. `review`: where held operations
-    wait. `error` goes with the outcomes `conflict` and `failed`.
+    wait. `error` goes with the outcomes `conflict` and `failed`. `windows`: how many commits were made of a long
+    backlog; `turns_left`: how many turns still wait (after a failure, or in a dry run).
     """
 
     outcome: Outcome
@@ -85,6 +86,8 @@ class Consolidation:
     dry_run: bool = False
     files: Mapping[str, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
     error: DocmemError | None = None
+    windows: int = 1
+    turns_left: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The object of `consolidate --json`."""
@@ -106,6 +109,8 @@ class Consolidation:
             "scrubbed": self.scrubbed,
             "review": self.review,
             "dry_run": self.dry_run,
+            "windows": self.windows,
+            "turns_left": self.turns_left,
         }
         if self.error is not None:
             row["reason"] = {"code": self.error.code, "message": self.error.message, "hint": self.error.hint}
@@ -123,6 +128,9 @@ def consolidate(
 ) -> Consolidation:
     """Consolidate what a thread said since its watermark. `turns` is the whole dialogue; `model` see `llm.model`.
 
+    A backlog past the policy's window is consolidated window by window, each its own model call and commit; what is
+    returned tells of all of them. A dry run shows the first.
+
     Returns outcome `failed` where the model gave nothing usable and `conflict` where somebody else changed the same
     thing: nothing is written then, and the same call later does it. Raises `NotFound` for a tenant that isn't there,
     `InputError` for a dialogue that doesn't hold the watermark's turn, `FormatError` for a broken `docmem.yaml` or
@@ -135,12 +143,28 @@ def consolidate(
         subject=names.subject_key(job.tenant, job.subject),
     )
     repo = repository.open(settings, job.tenant)
-    view = _view(repo.snapshot(), job)
     said = dialogue.clean(turns)
-    window = dialogue.after(said.turns, view.last_turn)
     asked = llm.model(model) if isinstance(model, str) else model
-    run = _Run(job, repo, tuple(window), (now or datetime.now(UTC)).replace(microsecond=0), asked.name, said.scrubbed)
-    if not window:
+    at = (now or datetime.now(UTC)).replace(microsecond=0)
+    done: list[Consolidation] = []
+    while True:
+        view = _view(repo.snapshot(), job)
+        rest = dialogue.after(said.turns, view.last_turn)
+        run = _Run(job, repo, _window(rest, view), at, asked.name, said.scrubbed if not done else 0)
+        done.append(_consolidate(run, view, asked, dry_run=dry_run))
+        is_last = len(run.window) == len(rest)
+        if is_last or dry_run or done[-1].error is not None:
+            return _together(done, left=len(rest) - (0 if done[-1].error else len(run.window)))
+
+
+def _window(rest: Sequence[Turn], view: _View) -> tuple[Turn, ...]:
+    bounds = view.config.policies.admission
+    return dialogue.window(rest, most_turns=bounds.window_turns, most_characters=bounds.window_characters)
+
+
+def _consolidate(run: _Run, view: _View, asked: Model, *, dry_run: bool) -> Consolidation:
+    """One window."""
+    if not run.window:
         return run.result("nothing_new", watermark=view.last_turn)
     try:
         run = replace(run, answer=_ask(run, view, asked))
@@ -152,7 +176,49 @@ def consolidate(
     try:
         return _commit(run, view, plan)
     except Conflict as error:
-        return run.result("conflict", watermark=_last_turn(repo, job), error=error)
+        return run.result("conflict", watermark=_last_turn(run.repo, run.job), error=error)
+
+
+_TELLING: tuple[Outcome, ...] = ("committed", "held", "nothing_kept")
+"""Of several windows' outcomes the first of these that occurs says what became of them together."""
+
+
+def _together(windows: Sequence[Consolidation], *, left: int) -> Consolidation:
+    """Several windows of one call as one: the last one's revision and watermark, and the sums."""
+    last = windows[-1]
+    if len(windows) == 1:
+        return replace(last, turns_left=left)
+    outcomes = {each.outcome for each in windows}
+    told = last.outcome if last.error else next((each for each in _TELLING if each in outcomes), last.outcome)
+    costs = [each.cost for each in windows if each.cost is not None]
+    return replace(
+        last,
+        outcome=told,
+        revision=next((each.revision for each in reversed(windows) if each.revision), None),
+        profile_changed=any(each.profile_changed for each in windows),
+        undeclared=tuple(dict.fromkeys(key for each in windows for key in each.undeclared)),
+        cost=sum(costs) if costs else None,
+        review=next((each.review for each in reversed(windows) if each.review), None),
+        files={path: change for each in windows for path, change in each.files.items()},
+        windows=sum(each.revision is not None for each in windows),
+        turns_left=left,
+        held=sum(each.held for each in windows),
+        tokens_in=sum(each.tokens_in for each in windows),
+        tokens_out=sum(each.tokens_out for each in windows),
+        repairs=sum(each.repairs for each in windows),
+        dropped_keys=sum(each.dropped_keys for each in windows),
+        scrubbed=sum(each.scrubbed for each in windows),
+        operations=_summed(each.operations for each in windows),
+        rejected=_summed(each.rejected for each in windows),
+        held_codes=_summed(each.held_codes for each in windows),
+    )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
 
 
 # -------------------------------------------------------------------------------------------------------- the read
@@ -434,7 +500,7 @@ def _profile_file(
         view.profile,
         patch,
         declared=[attribute.key for attribute in view.config.agent(run.job.agent).attributes],
-        review_all=view.config.policies.review == "all",
+        policies=view.config.policies,
         was_rejected=_was_rejected(run, view),
     )
     if merge.undeclared:

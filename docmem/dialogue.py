@@ -111,6 +111,27 @@ def after(turns: Sequence[Turn], turn: str | None) -> tuple[Turn, ...]:
     )
 
 
+def window(turns: Sequence[Turn], *, most_turns: int, most_characters: int) -> tuple[Turn, ...]:
+    """The first turns that fit into one window; at least one.
+
+    A window that is full ends before a turn of the user's, where there is one in its second half: an answer stays
+    with its question.
+    """
+    size = 0
+    for number, turn in enumerate(turns):
+        size += len(turn.text)
+        if number and (number >= most_turns or size > most_characters):
+            return tuple(turns[: _seam(turns, number)])
+    return tuple(turns)
+
+
+def _seam(turns: Sequence[Turn], full: int) -> int:
+    for number in range(full, full // 2, -1):
+        if turns[number].role == "user":
+            return number
+    return full
+
+
 def clean(turns: Iterable[Turn]) -> Dialogue:
     """Turns fit to learn from: blocks that docmem injected are gone, and NUL and lone surrogates with them.
 

@@ -19,12 +19,15 @@ from docmem.model import Profile
 from docmem.names import normalized
 from docmem.reply import ProfilePatch
 from docmem.splice import KeyPath
+from docmem.tenant_config import Policies
 
 STAGES: Final = ("lead", "comparing", "active")
 """In their order; a model never goes back in it."""
 CHURNED: Final = "churned"
 VALUE_MAX = 500
 """Characters of one value."""
+
+DEFAULT_POLICIES: Final = Policies()
 
 _CORE = ("preferred_language", "locale", "lifecycle_stage")
 _KEY = re.compile(r"[^\W_][\w .-]{0,63}")
@@ -63,7 +66,7 @@ def merge(
     patch: ProfilePatch,
     *,
     declared: Iterable[str],
-    review_all: bool = False,
+    policies: Policies = DEFAULT_POLICIES,
     was_rejected: Callable[[KeyPath, str], bool] = lambda path, value: False,
 ) -> Merge:
     """Decide on each value that a patch would change. Values that are there already come to nothing.
@@ -73,8 +76,7 @@ def merge(
     known = tuple(declared)
     spelled = {normalized(key): key for key in (*profile.attributes, *known)}
     entries = [
-        _remembered(_decide(profile, path, value, review_all=review_all), was_rejected)
-        for path, value in _proposed(patch, spelled)
+        _remembered(_decide(profile, path, value, policies), was_rejected) for path, value in _proposed(patch, spelled)
     ]
     changed = tuple(entry for entry in entries if entry is not None)
     undeclared = tuple(
@@ -133,10 +135,13 @@ def _proposed(patch: ProfilePatch, spelled: Mapping[str, str]) -> Iterator[tuple
             yield ("attributes", key), value
 
 
-def _decide(profile: Profile, path: KeyPath, value: str, *, review_all: bool) -> Entry | None:
+def _decide(profile: Profile, path: KeyPath, proposed: str, policies: Policies) -> Entry | None:
+    value = policies.pii.redacted(proposed)
     entry = Entry(path, value, "admitted")
     here = profile.attributes.get(path[-1]) if path[0] == "attributes" else getattr(profile, path[0])
     code = objection(path, value)
+    if code is None and policies.pii.strictest(proposed) == "reject":
+        code = "pii"
     if code is None and path == ("lifecycle_stage",):
         stage = next_stage(here, value)
         entry, code = replace(entry, value=stage or value), None if stage else "bad_stage"
@@ -144,7 +149,7 @@ def _decide(profile: Profile, path: KeyPath, value: str, *, review_all: bool) ->
         return replace(entry, verdict="rejected", code=code)
     if here is not None and normalized(here) == normalized(entry.value):
         return None
-    held = _held(profile, entry) or ("review_all" if review_all else None)
+    held = _held(profile, entry, policies)
     return replace(entry, verdict="held", code=held) if held else entry
 
 
@@ -164,10 +169,13 @@ def objection(path: KeyPath, value: str) -> str | None:
     return "card_number" if sensitive.card_numbers(value) else None
 
 
-def _held(profile: Profile, entry: Entry) -> str | None:
+def _held(profile: Profile, entry: Entry, policies: Policies) -> str | None:
     pinned = {normalized(key) for key in profile.pinned}
     if normalized(entry.key) in pinned or normalized(".".join(entry.path)) in pinned:
         return "pinned"
     if is_instruction(entry.value) or is_instruction(f"{entry.key} {entry.value}"):
         return "instruction"
-    return "high_impact" if entry.path[0] == "attributes" and is_high_impact(entry.key) else None
+    is_matter = entry.path[0] == "attributes" and is_high_impact(entry.key)
+    if is_matter or policies.pii.strictest(entry.value) == "hold":
+        return "high_impact"
+    return "review_all" if policies.review == "all" else None

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from docmem import pii
 from docmem.document import decode, refuse_conflict_markers
 from docmem.errors import FormatError
 from docmem.layout import FORMAT
 from docmem.model import Kind
+from docmem.pii import COUNTRIES, Action
 from docmem.schema import Duration, Shape, Text, read
 from docmem.strictyaml import load_mapping
 
@@ -75,6 +77,40 @@ class Admission(_Closed):
     max_operations: int = Field(default=40, ge=1, le=1000)
     delete_share: float = Field(default=0.5, ge=0, le=1)
     min_confidence: float = Field(default=0.3, ge=0, le=1)
+    window_turns: int = Field(default=200, ge=1, le=10_000)
+    window_characters: int = Field(default=60_000, ge=1_000, le=1_000_000)
+    duplicate_cosine: float | None = Field(default=None, gt=0, le=1)
+
+
+class Pii(_Closed):
+    """What becomes of personal data that would be kept. `countries`: whose national ids are looked for (none: all)."""
+
+    email: Action = "hold"
+    phone: Action = "hold"
+    bank_account: Action = "hold"
+    address: Action = "allow"
+    national_id: Action = "allow"
+    countries: tuple[Text, ...] = ()
+
+    @field_validator("countries")
+    @classmethod
+    def _known(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        lower = tuple(value.lower() for value in values)
+        unknown = [value for value in lower if value not in COUNTRIES]
+        if unknown:
+            raise ValueError(f"no national id of {unknown[0]!r} is known; known are {', '.join(sorted(COUNTRIES))}")
+        return lower
+
+    def strictest(self, text: str) -> Action:
+        """What the policy says of a text."""
+        return pii.strictest(text, self._actions(), countries=self.countries)
+
+    def redacted(self, text: str) -> str:
+        """`text` without what the policy takes out."""
+        return pii.redacted(text, self._actions(), countries=self.countries)
+
+    def _actions(self) -> dict[pii.Kind, Action]:
+        return {kind: getattr(self, kind) for kind in pii.KINDS}
 
 
 class Budgets(_Closed):
@@ -105,6 +141,7 @@ class Policies(_Closed):
     """What may be kept, how long, and how much of it is served."""
 
     admission: Admission = Admission()
+    pii: Pii = Pii()
     review: Literal["held", "all"] = "held"
     review_expires: Duration = timedelta(days=30)
     consent: Literal["assumed", "required"] = "assumed"

@@ -16,7 +16,7 @@ from docmem.admission import Proposal, Ruling, State, Window, admit
 from docmem.model import Memory, Source, Turn
 from docmem.names import statement_hash
 from docmem.reply import Operation
-from docmem.tenant_config import Admission, Policies, Topic
+from docmem.tenant_config import Admission, Pii, Policies, Topic
 
 NOW = datetime(2026, 5, 3, tzinfo=UTC)
 SUBJECT = "ab" * 32
@@ -142,7 +142,7 @@ def test_a_proposal_that_is_not_simply_kept_has_a_code(changes: dict[str, Any], 
 
 
 def test_every_rule_of_the_list_has_a_case() -> None:
-    elsewhere = {"tenant_key", "too_many", "repeated_id", "contradiction", "reverted_before"}
+    elsewhere = {"tenant_key", "too_many", "repeated_id", "contradiction", "reverted_before", "pii"}
     elsewhere |= {"rejected_before", "review_all"}
     assert {rule.code for rule in admission.RULES} == elsewhere | {
         code for _, _, code in SINGLE if code not in {"unchanged", "duplicate", "format"}
@@ -187,6 +187,38 @@ def test_a_reverted_statement_is_held_however_it_is_spelled() -> None:
 def test_review_all_holds_what_would_be_kept_and_rejects_the_rest() -> None:
     state = replace(STATE, policies=Policies(review="all"))
     assert codes(decide(proposal(), proposal(" "), state=state)) == [("held", "review_all"), ("rejected", "size")]
+
+
+# --------------------------------------------------------------------------------------------------- personal data
+
+
+def under(**actions: Any) -> State:
+    return replace(STATE, policies=Policies(pii=Pii(**actions)))
+
+
+def test_personal_data_is_kept_held_taken_out_or_refused_as_the_policy_says() -> None:
+    mail = proposal("The user is reached under jane@example.com.")
+    assert codes(decide(mail, state=under(email="allow"))) == [("admitted", None)]
+    assert codes(decide(mail, state=under(email="hold"))) == [("held", "high_impact")]
+    assert codes(decide(mail, state=under(email="reject"))) == [("rejected", "pii")]
+    (ruling,) = decide(mail, state=under(email="redact"))
+    assert ruling.after is not None
+    assert (ruling.verdict, ruling.after.text) == ("admitted", "The user is reached under [email].")
+
+
+def test_a_quote_loses_what_the_policy_takes_out_after_it_was_found_in_its_turn() -> None:
+    said = replace(WINDOW, turns=(replace(WINDOW.turns[0], text="We plan Portugal, mail jane@example.com"),))
+    wanted = proposal(evidence_turns=[said.turns[0].id], quote="mail jane@example.com")
+    (ruling,) = admission.admit([wanted], said, under(email="redact"))
+    assert ruling.after is not None
+    assert (ruling.verdict, ruling.after.source.quote) == ("admitted", "mail [email]")
+
+
+def test_national_ids_are_judged_where_the_policy_names_them() -> None:
+    nric = proposal("The user's NRIC is 880505-14-5678.")
+    assert codes(decide(nric)) == [("admitted", None)]
+    assert codes(decide(nric, state=under(national_id="reject", countries=("my",)))) == [("rejected", "pii")]
+    assert codes(decide(nric, state=under(national_id="reject", countries=("de",)))) == [("admitted", None)]
 
 
 # ------------------------------------------------------------------------------------------------------ duplicates

@@ -461,3 +461,51 @@ def test_whatever_is_replied_the_repo_parses_and_nothing_is_kept_without_evidenc
     assert all("t2" in memory.source.turns for memory in changed), "each change has a turn of the user's"
     lost = {memory.id for memory in known.values()} - {memory.id for memory in acme.memories().values()}
     assert len(lost) == done.operations.get("delete", 0)
+
+
+# ------------------------------------------------------------------------------------------------------ long backlogs
+
+
+def _capped(acme: Tenant, turns: int) -> None:
+    config = acme.repo.snapshot().read(layout.CONFIG) or b""
+    acme.write(layout.CONFIG, config.decode().replace("window_turns: 200", f"window_turns: {turns}"))
+
+
+def test_a_long_backlog_is_read_window_by_window_each_one_commit(acme: Tenant) -> None:
+    _capped(acme, 4)
+    before = acme.commits()
+    model = Proposes(reply())
+    said = [turn(number, role="user" if number % 2 else "assistant") for number in range(1, 11)]
+    done = acme.run(model, said)
+    assert [[each.id for each in request.turns] for request in model.requests] == [
+        ["t1", "t2", "t3", "t4"],
+        ["t5", "t6", "t7", "t8"],
+        ["t9", "t10"],
+    ]
+    assert (done.outcome, done.watermark, done.windows, done.turns_left) == ("nothing_kept", "t10", 3, 0)
+    assert acme.commits() == before + 3
+    assert done.tokens_in == 300
+    assert done.revision == acme.repo.head()
+
+
+def test_a_failure_in_a_backlog_keeps_what_the_windows_before_it_taught(acme: Tenant) -> None:
+    _capped(acme, 2)
+
+    class FailsLater(Proposes):
+        def propose(self, request: Request) -> Answer:
+            if self.requests:
+                raise ModelUnavailable("away")
+            return super().propose(request)
+
+    said = [turn(number) for number in range(1, 7)]
+    done = acme.run(FailsLater(reply(operation())), said)
+    assert (done.outcome, done.watermark, done.windows, done.turns_left) == ("failed", "t2", 1, 4)
+    assert done.operations["create"] == 1
+    again = acme.run(Proposes(reply()), said)
+    assert (again.watermark, again.windows, acme.last_turn()) == ("t6", 2, "t6")
+
+
+def test_a_dry_run_of_a_backlog_shows_the_first_window_and_says_what_is_left(acme: Tenant) -> None:
+    _capped(acme, 2)
+    done = acme.run(reply(operation()), [turn(number) for number in range(1, 7)], dry_run=True)
+    assert (done.dry_run, done.turns_left, acme.last_turn()) == (True, 4, None)

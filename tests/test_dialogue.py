@@ -120,3 +120,22 @@ def test_turns_from_a_host_are_checked_like_those_from_a_file() -> None:
     with pytest.raises(InputError, match="turn id"):
         dialogue.clean([Turn("", "user", "a")])
     assert dialogue.clean([Turn("t1", "user", "a\0b", speaker="A\0")]).scrubbed == 2
+
+
+def _said(*roles: str, characters: int = 10) -> list[Turn]:
+    return [Turn(f"t{number}", role, "x" * characters) for number, role in enumerate(roles)]  # type: ignore[arg-type]
+
+
+def test_a_window_ends_before_a_turn_of_the_users() -> None:
+    turns = _said("user", "assistant", "user", "assistant", "tool", "assistant", "user")
+    assert len(dialogue.window(turns, most_turns=5, most_characters=1000)) == 5
+    assert len(dialogue.window(turns, most_turns=6, most_characters=1000)) == 6
+    assert len(dialogue.window(turns, most_turns=3, most_characters=1000)) == 2
+    assert len(dialogue.window(turns, most_turns=7, most_characters=1000)) == 7
+
+
+def test_a_window_is_bounded_by_characters_and_holds_at_least_one_turn() -> None:
+    turns = _said("user", "user", "user", characters=100)
+    assert len(dialogue.window(turns, most_turns=10, most_characters=250)) == 2
+    assert len(dialogue.window(turns, most_turns=10, most_characters=10)) == 1
+    assert dialogue.window([], most_turns=1, most_characters=1) == ()

@@ -11,6 +11,7 @@ from docmem import files, profile
 from docmem.layout import profile_path
 from docmem.model import Profile
 from docmem.reply import AttributePair, ProfilePatch
+from docmem.tenant_config import Pii, Policies
 
 SUBJECT = "ab" * 32
 
@@ -97,7 +98,9 @@ def test_what_is_not_simply_kept_has_a_code(change: ProfilePatch, verdict: str, 
 
 
 def test_review_all_holds_every_change() -> None:
-    assert [entry.code for entry in merged(EMPTY, patch({"diet": "vegan"}), review_all=True).entries] == ["review_all"]
+    assert [
+        entry.code for entry in merged(EMPTY, patch({"diet": "vegan"}), policies=Policies(review="all")).entries
+    ] == ["review_all"]
 
 
 def test_an_edit_keeps_what_people_wrote() -> None:
@@ -122,3 +125,16 @@ def test_whatever_is_proposed_the_file_parses(
     data = profile.edited(b"", changes, last_interaction_at=None)
     parsed = files.parse_profile(profile_path(SUBJECT), data)
     assert len(parsed.attributes) == sum(path[0] == "attributes" for path in changes)
+
+
+def test_personal_data_in_a_value_is_taken_out_held_or_refused_as_the_policy_says() -> None:
+    change = patch({"likes": "jane@example.com and trains"})
+    for action, verdict, value, code in (
+        ("allow", "admitted", "jane@example.com and trains", None),
+        ("hold", "held", "jane@example.com and trains", "high_impact"),
+        ("redact", "admitted", "[email] and trains", None),
+        ("reject", "rejected", "[email] and trains", "pii"),
+    ):
+        [entry] = merged(EMPTY, change, policies=Policies(pii=Pii(email=action))).entries  # type: ignore[arg-type]
+        assert (entry.verdict, entry.code) == (verdict, code)
+        assert action == "reject" or entry.value == value
