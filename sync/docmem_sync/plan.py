@@ -221,19 +221,22 @@ def _is_served(item: Served, index: Index) -> bool:
 def is_plain(scope: Scope, index: Index, past: Mapping[str, Past], decided: Plan) -> bool:
     """Whether the commits since the last sync suffice to decide as all of them would, ids claimed twice aside.
 
-    They don't where a file that waits in quarantine is touched, an id becomes free that a waiting file holds or held,
+    They don't where a file that waits in quarantine is touched, an id moves or becomes free that a waiting file holds or held,
     or a broken file's last good state lies further back and isn't the row that is there.
     """
     if index.waiting.keys() & {*scope.files, *scope.gone}:
         return False
-    deletes, breaks, waits = (
-        _any_memory(paths) for paths in ([row.path for row in decided.delete], past, index.waiting)
-    )
-    if (deletes and breaks) or (deletes and waits) or (breaks and waits):
+    breaks, waits = _any_memory(past), _any_memory(index.waiting)
+    deletes = _any_memory(row.path for row in decided.delete)
+    if (deletes and breaks) or (waits and (deletes or breaks or _any_moved(decided, index))):
         return False
     gone = {row.key for row in decided.delete} | {item.key for item in decided.serve}
     stay = {row.path for row in index.rows.values() if row.key not in gone} | {item.path for item in decided.serve}
     return all(found.began or path in stay for path, found in past.items())
+
+
+def _any_moved(decided: Plan, index: Index) -> bool:
+    return any(item.key in index.rows and index.rows[item.key].path != item.path for item in decided.serve)
 
 
 def _any_memory(paths: Iterable[str]) -> bool:
