@@ -221,8 +221,8 @@ def _is_served(item: Served, index: Index) -> bool:
 def is_plain(scope: Scope, index: Index, past: Mapping[str, Past], decided: Plan) -> bool:
     """Whether the commits since the last sync suffice to decide as all of them would, ids claimed twice aside.
 
-    They don't where a file that waits in quarantine is touched, an id moves or becomes free that a waiting file holds or held,
-    or a broken file's last good state lies further back and isn't the row that is there.
+    They don't where a file that waits in quarantine is touched, an id moves or becomes free that a waiting file may
+    hold or have held, or a broken file's last good state lies further back and isn't the row that is there.
     """
     if index.waiting.keys() & {*scope.files, *scope.gone}:
         return False
