@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from docmem import audit, files, git, history, layout, names, repository, revert, trailers
 from docmem.config import Settings
 from docmem.errors import InputError, ModelUnavailable, NotFound
+from docmem.prompt import Request
+from docmem.reply import Answer
 from tests.support.windows import ANA, JOB, NOW, PERSON, Proposes, Tenant, operation, reply, turn
 
 
