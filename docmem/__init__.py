@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from docmem.adapter import Adapter
     from docmem.consolidation import consolidate
     from docmem.documents import Documents
     from docmem.inject import Injector
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Adapter",
     "Documents",
     "Injector",
     "Job",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Adapter": "docmem.adapter",
     "Documents": "docmem.documents",
     "Injector": "docmem.inject",
     "Job": "docmem.model",

@@ -7,8 +7,12 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from docmem.errors import ConfigError
+
+Injection: TypeAlias = Literal["off", "shadow", "on"]
+"""What adapters do with a packet: nothing, build and log it, or add it to the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class Settings:
     owner_dsn: str | None = None
     secret: str | None = None
     require_memory: bool = False
+    consolidation_enabled: bool = False
+    injection_enabled: Injection = "off"
 
     @property
     def tenants(self) -> Path:
@@ -58,6 +64,8 @@ def settings(environ: Mapping[str, str] | None = None) -> Settings:
         owner_dsn=text("DOCMEM_OWNER_DSN"),
         secret=text("DOCMEM_SECRET"),
         require_memory=_flag("DOCMEM_REQUIRE_MEMORY", text("DOCMEM_REQUIRE_MEMORY")),
+        consolidation_enabled=_flag("DOCMEM_CONSOLIDATION_ENABLED", text("DOCMEM_CONSOLIDATION_ENABLED")),
+        injection_enabled=_injection("DOCMEM_INJECTION_ENABLED", text("DOCMEM_INJECTION_ENABLED")),
     )
 
 
@@ -81,6 +89,15 @@ def _flag(name: str, value: str | None) -> bool:
     if value.lower() in {"1", "true", "on", "yes"}:
         return True
     raise ConfigError(f"{name}={value!r} is neither on nor off", hint=f"set {name} to 1 or 0")
+
+
+def _injection(name: str, value: str | None) -> Injection:
+    if value is not None and value.lower() == "shadow":
+        return "shadow"
+    try:
+        return "on" if _flag(name, value) else "off"
+    except ConfigError:
+        raise ConfigError(f"{name}={value!r} is none of off, shadow, on", hint=f"set {name} to one of them") from None
 
 
 def _secret_file(path: Path) -> bytes:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from docmem import config
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.model import Job
@@ -163,6 +164,7 @@ class Scheduler:
     """Runs consolidations in threads of this process.
 
     `run` consolidates one job and says whether it is `done` or to `retry`; a `DocmemError` it raises is a retry.
+    `enabled`: whether `schedule` does anything; None means what `DOCMEM_CONSOLIDATION_ENABLED` says.
     """
 
     def __init__(
@@ -173,13 +175,13 @@ class Scheduler:
         timing: Timing | None = None,
         workers: int = 2,
         clock: Callable[[], float] = time.monotonic,
-        enabled: bool = True,
+        enabled: bool | None = None,
     ) -> None:
         self._run = run
         self._dead_letters = dead_letters
         self._queue = Queue(timing or Timing())
         self._clock = clock
-        self._enabled = enabled
+        self._enabled = config.settings().consolidation_enabled if enabled is None else enabled
         self._changed = threading.Condition()
         self._stopping = False
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]

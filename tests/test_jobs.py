@@ -55,7 +55,9 @@ def test_a_quiet_thread_is_consolidated_and_is_due_no_more(indexed: Settings, te
     say(source.path, "web-1", "I am vegetarian.")
     say(source.path, "anonymous", "I am vegetarian.")
     assert [each.thread for each in due(indexed, source, about_ana)] == ["web-1"]
-    scheduler = Scheduler(consolidating(indexed, source, "offline"), dead_letters=JobTable(indexed), clock=clock)
+    scheduler = Scheduler(
+        consolidating(indexed, source, "offline"), dead_letters=JobTable(indexed), clock=clock, enabled=True
+    )
     scheduler.schedule(JOB)
     clock.now = 45
     assert scheduler.run_due() == 1
@@ -84,7 +86,11 @@ def test_what_fails_for_good_becomes_a_dead_letter_until_it_succeeds(
     source, clock, table = JsonlFolder(tmp_path / "chats"), Clock(), JobTable(indexed)
     say(source.path, "web-1", "I am vegetarian.")
     failing = Scheduler(
-        consolidating(indexed, source, Broken()), dead_letters=table, clock=clock, timing=Timing(retries=2)
+        consolidating(indexed, source, Broken()),
+        dead_letters=table,
+        clock=clock,
+        timing=Timing(retries=2),
+        enabled=True,
     )
     failing.schedule(JOB)
     for _ in range(3):
@@ -95,7 +101,7 @@ def test_what_fails_for_good_becomes_a_dead_letter_until_it_succeeds(
     assert "no operations in it" in letter.reason
     assert table.listed("globex") == []
     assert due(indexed, source, about_ana) == [JOB]
-    working = Scheduler(consolidating(indexed, source, "offline"), dead_letters=table, clock=clock)
+    working = Scheduler(consolidating(indexed, source, "offline"), dead_letters=table, clock=clock, enabled=True)
     working.schedule(JOB)
     clock.now += 10_000
     working.run_due()

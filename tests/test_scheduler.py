@@ -139,7 +139,7 @@ def test_no_thread_is_ever_lost_or_run_twice_at_once(events: list[tuple[int, flo
 
 
 def scheduler(run: object, clock: Clock, kept: Kept, **options: object) -> Scheduler:
-    return Scheduler(run, dead_letters=kept, clock=clock, **options)  # type: ignore[arg-type]
+    return Scheduler(run, dead_letters=kept, clock=clock, **{"enabled": True, **options})  # type: ignore[arg-type]
 
 
 def test_scheduling_runs_the_job_when_its_time_has_come() -> None:
