@@ -503,8 +503,6 @@ def _profile_file(
         policies=view.config.policies,
         was_rejected=_was_rejected(run, view),
     )
-    if merge.undeclared:
-        _log.info("profile keys that no agent declares: tenant=%s keys=%s", run.job.tenant, list(merge.undeclared))
     changes = merge.changes()
     if not changes and not (learned and view.profile_bytes):
         return merge, {}
@@ -573,6 +571,8 @@ def _commit(run: _Run, view: _View, plan: _Plan) -> Consolidation:
                 )
             except Conflict:
                 continue  # a push came in between
+        if current.merge.undeclared:
+            _log.info("profile keys that no agent declares: %s", ", ".join(current.merge.undeclared))
         return run.result(current.outcome, plan=current, view=now_view, revision=revision, watermark=run.window[-1].id)
     raise Conflict(f"main of {run.job.tenant} moved {_PUSHES} times while committing", hint="run it again")
 

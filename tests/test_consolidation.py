@@ -57,6 +57,17 @@ def test_the_json_has_the_documented_shape(acme: Tenant) -> None:
     assert row["tokens"] == {"in": 100, "out": 20}
 
 
+def test_profile_keys_that_no_agent_declares_are_kept_counted_and_logged_without_their_values(
+    acme: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="docmem.consolidation"):
+        done = acme.run(reply(attributes={"shoe_size": "39", "diet": "vegan"}))
+    assert done.undeclared == ("shoe_size",)
+    assert acme.repo.snapshot().profile(ANA).attributes["shoe_size"] == "39"
+    assert "profile keys that no agent declares: shoe_size" in caplog.messages
+    assert not any("39" in message for message in caplog.messages)
+
+
 def test_a_window_consolidated_twice_makes_one_commit(acme: Tenant) -> None:
     first = acme.run(reply(operation()))
     again = acme.run(reply(operation("Something else.")))

@@ -6,7 +6,10 @@ from typing import Any
 
 import click
 
-from docmem.cli.output import columns, json_option, note, print_json, short
+from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+
+_KEYS = 10
+"""How many undeclared profile keys are shown."""
 
 
 @click.command(short_help="What is served, and how far behind.")
@@ -50,6 +53,15 @@ def _print(found: dict[str, Any]) -> None:
     for row in found["tenants"]:
         for bad in row.get("quarantine", []):
             note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")
+        if row["undeclared"]:
+            note(f"{row['tenant']}: profile keys that no agent declares: {_drift(row['undeclared'])}")
+
+
+def _drift(undeclared: dict[str, int]) -> str:
+    """The commonest keys, each with how many profiles have it; never a value."""
+    shown = [f"{one_line(key, 60)} ({count})" for key, count in list(undeclared.items())[:_KEYS]]
+    more = len(undeclared) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "")
 
 
 def _count(value: int | None) -> str:

@@ -70,6 +70,7 @@ def _tenant(connection: psycopg.Connection[DictRow], repo: Repository, settings:
     with db.tenant_transaction(connection, repo.tenant) as cursor:
         row = cursor.execute(_SQL()["tenant"], {"tenant": repo.tenant}).fetchone()
         waiting = cursor.execute(_SQL()["quarantine"], {"tenant": repo.tenant}).fetchall()
+        undeclared = cursor.execute(_SQL()["undeclared"], {"tenant": repo.tenant}).fetchall()
     assert row is not None
     return _unindexed(repo) | {
         "synced": row["synced"],
@@ -78,6 +79,7 @@ def _tenant(connection: psycopg.Connection[DictRow], repo: Repository, settings:
         "rows": row["rows"],
         "quarantined": len(waiting),
         "quarantine": waiting,
+        "undeclared": {each["key"]: each["profiles"] for each in undeclared},
         "pending_embeddings": _pending(connection, repo.tenant, embedder(settings)),
     }
 
@@ -92,7 +94,8 @@ def _unindexed(repo: Repository) -> dict[str, Any]:
         "rows": 0,
         "quarantined": 0,
         "pending_embeddings": 0,
-        "review": len(git.refs(repo.git_dir, "refs/docmem/review")),
+        "undeclared": {},
+        "review": len(git.refs(repo.git_dir, repository.REVIEW)),
     }
 
 

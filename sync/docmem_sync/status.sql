@@ -14,6 +14,19 @@ SELECT (SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s) AS 
 -- name: quarantine
 SELECT path, code, line, reason FROM docmem.quarantine WHERE tenant_id = %(tenant)s ORDER BY path;
 
+-- name: undeclared
+-- Keys of served profiles that no agent of the tenant declares, and how many profiles have them.
+WITH declared AS (
+    SELECT k #>> '{}' AS key
+    FROM docmem.tenant_config AS c, jsonb_path_query(c.config, '$.agents.*.attributes[*].key') AS k
+    WHERE c.tenant_id = %(tenant)s
+)
+SELECT a.key, count(*) AS profiles
+FROM docmem.profile AS p, jsonb_object_keys(p.attributes) AS a (key)
+WHERE p.tenant_id = %(tenant)s AND a.key NOT IN (SELECT key FROM declared)
+GROUP BY a.key
+ORDER BY profiles DESC, a.key;
+
 -- name: open_tables
 -- Tables that row-level security doesn't close to everyone, their owner too, or that have no policy.
 SELECT c.relname AS table

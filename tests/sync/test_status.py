@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from docmem import db, git, repository
+from docmem import db, git, layout, repository
 from docmem.config import Settings
 from docmem_sync.status import Check, doctor, status
 from docmem_sync.sync import sync_tenant
-from tests.support.repos import put
+from tests.support.cli import Shell
+from tests.support.repos import put, subject
 
 pytestmark = pytest.mark.usefixtures("tenant")
 
@@ -39,6 +40,23 @@ def test_status_tells_what_is_served_and_how_far_behind(indexed: Settings) -> No
     assert (row["lag_commits"], row["rows"], row["quarantined"], row["review"]) == (1, 1, 1, 1)
     assert row["quarantine"][0]["path"] == "knowledge/b.md"
     assert row["pending_embeddings"] == 0
+
+
+def test_profile_keys_that_no_agent_declares_are_listed_without_their_values(indexed: Settings, shell: Shell) -> None:
+    profiles = {
+        layout.profile_path(subject(value="ana")): b"attributes: {diet: vegan, shoe_size: 39, pets name: Rex}\n",
+        layout.profile_path(subject(value="bob")): b"attributes: {shoe_size: 44}\n",
+    }
+    put(indexed, "acme", profiles)
+    sync_tenant(indexed, "acme")
+    (row,) = status(indexed, ["acme"])["tenants"]
+    assert row["undeclared"] == {"shoe_size": 2, "pets name": 1}
+    for name, value in (("DSN", indexed.dsn), ("SYNC_DSN", indexed.sync_dsn), ("EMBEDDING_MODEL", "none")):
+        shell.set(f"DOCMEM_{name}", value or "")
+    said = shell("status", "acme")
+    assert said.code == 0
+    assert "acme: profile keys that no agent declares: shoe_size (2)" in said.err
+    assert "Rex" not in said.err + said.out
 
 
 def test_rows_without_a_vector_are_counted_where_there_is_an_embedder(indexed: Settings) -> None:
