@@ -22,7 +22,7 @@ from docmem.model import KINDS, TEXT_MAX, Kind, Memory, Source, Turn
 from docmem.names import is_memory_id, memory_id, normalized, proposal_hash, statement_hash
 from docmem.reply import Operation
 from docmem.tenant_config import Policies, Topic
-from docmem.wording import likeness, overlap
+from docmem.wording import likeness, may_be_one, overlap
 
 Verdict: TypeAlias = Literal["admitted", "held", "rejected"]
 
@@ -78,6 +78,7 @@ class Window:
 class State:
     """What is there already. `memories`: all of the subject's, by id. `topics`: what the agent declares, by name.
 
+    `one`: pairs of texts, an older and a newer one, that an embedder confirmed to say one thing.
     `broken`: paths of files that don't parse, which are never rewritten.
     """
 
@@ -87,6 +88,7 @@ class State:
     secret: bytes
     reverted: frozenset[str] = frozenset()
     rejected: frozenset[str] = frozenset()
+    one: frozenset[tuple[str, str]] = frozenset()
     broken: frozenset[str] = frozenset()
 
 
@@ -472,6 +474,8 @@ def _placed(fresh: Memory, proposal: Proposal, case: Case) -> Ruling:
         return Ruling(proposal, "rejected", "id_taken")
     for there in case.visible():
         like = likeness(there.text, fresh.text)
+        if like == "other" and (there.text, fresh.text) in case.state.one:
+            like = "same"
         if like == "other" or _is_over(there, case.window.now):
             continue
         if there.id in case.touched or not (like == "more" or _has_lapsed(there, case)):
@@ -570,6 +574,16 @@ def _checked(ruling: Ruling) -> Ruling:
 
 
 # ------------------------------------------------------------------------------------------------ the whole window
+
+
+def may_be_repeated(proposals: Sequence[Proposal], window: Window, state: State) -> frozenset[tuple[str, str]]:
+    """Pairs (there, new) of statements that only an embedder can tell to be one: what `State.one` is asked for."""
+    case = Case(window, state)
+    fresh = [_kept_text(each, case) for each in proposals if each.operation.op == "create"]
+    there = [each.text for each in case.visible()]
+    return frozenset(
+        (old, new) for number, new in enumerate(fresh) for old in (*there, *fresh[:number]) if may_be_one(old, new)
+    )
 
 
 def _judge_together(rulings: list[Ruling], state: State) -> list[Ruling]:

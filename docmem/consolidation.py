@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from docmem import admission, audit, dialogue, edits, files, llm, names, prompt, repository, review, trailers
+from docmem import admission, audit, dialogue, edits, embedding, files, llm, names, prompt, repository, review, trailers
 from docmem import profile as profiles
 from docmem.admission import Proposal, Ruling, State, Window
 from docmem.config import Settings
@@ -170,6 +170,7 @@ def _consolidate(run: _Run, view: _View, asked: Model, *, dry_run: bool) -> Cons
         run = replace(run, answer=_ask(run, view, asked))
     except (ModelReplyError, ModelUnavailable) as error:
         return _failed(run, view, error)
+    run = _compared(run, view)
     plan = _plan(run, view)
     if dry_run:
         return run.result(plan.outcome, plan=plan, view=view, watermark=view.last_turn, dry_run=True)
@@ -283,6 +284,8 @@ class _Run:
     model: str
     scrubbed: int
     answer: _Asked | None = None
+    compared: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    """Pairs of statements that the embedder was asked about, and whether they are one."""
 
     @property
     def agent(self) -> str | None:
@@ -405,6 +408,30 @@ def _failed(run: _Run, view: _View, error: ModelReplyError | ModelUnavailable) -
     return run.result("failed", watermark=view.last_turn, error=error)
 
 
+def _compared(run: _Run, view: _View) -> _Run:
+    """With what the embedder says of statements that may be one. Without one, or if it fails, words alone decide."""
+    pairs = _uncompared(run, view)
+    if not pairs:
+        return run
+    embedder = embedding.embedder(run.repo.settings)
+    bound = view.config.policies.admission.duplicate_cosine
+    cosine = bound if bound is not None else embedding.same_above(embedder.model) if embedder else None
+    close: frozenset[tuple[str, str]] = frozenset()
+    if embedder is not None and cosine is not None:
+        try:
+            close = embedding.are_close(embedder, pairs, cosine=cosine)
+        except DocmemError as error:
+            _log.warning("statements not compared by vector: tenant=%s code=%s", run.job.tenant, error.code)
+    return replace(run, compared={**run.compared, **{pair: pair in close for pair in pairs}})
+
+
+def _uncompared(run: _Run, view: _View) -> list[tuple[str, str]]:
+    if run.answer is None:
+        return []
+    asked = admission.may_be_repeated(run.answer.proposals, _admission_window(run), _state(run, view))
+    return sorted(asked - run.compared.keys())
+
+
 # ---------------------------------------------------------------------------------------------------- the decision
 
 
@@ -460,18 +487,24 @@ def _cleared(run: _Run, view: _View) -> dict[str, bytes | None]:
 
 
 def _rulings(run: _Run, view: _View, asked: _Asked) -> list[Ruling]:
-    agent = view.config.agent(run.job.agent)
-    window = Window(run.job.tenant, run.job.subject, run.job.thread, run.window, run.now, agent=run.agent)
-    state = State(
+    return admission.admit(asked.proposals, _admission_window(run), _state(run, view))
+
+
+def _admission_window(run: _Run) -> Window:
+    return Window(run.job.tenant, run.job.subject, run.job.thread, run.window, run.now, agent=run.agent)
+
+
+def _state(run: _Run, view: _View) -> State:
+    return State(
         memories={key: stored.memory for key, stored in view.stored.items()},
-        topics={topic.name: topic for topic in agent.topics},
+        topics={topic.name: topic for topic in view.config.agent(run.job.agent).topics},
         policies=view.config.policies,
         secret=run.repo.settings.secret_bytes(),
         reverted=view.kept_out.reverted,
         rejected=view.kept_out.rejected,
+        one=frozenset(pair for pair, is_one in run.compared.items() if is_one),
         broken=view.broken,
     )
-    return admission.admit(asked.proposals, window, state)
 
 
 def _memory_files(rulings: Sequence[Ruling], view: _View) -> tuple[tuple[Ruling, ...], dict[str, bytes | None]]:
@@ -560,9 +593,14 @@ def _watermark(run: _Run) -> dict[str, bytes | None]:
 
 def _commit(run: _Run, view: _View, plan: _Plan) -> Consolidation:
     """Write it, on whatever main is by now. Raises `Conflict`."""
+    seen = view
     for _ in range(_PUSHES):
+        run = _compared(run, seen) if seen is not view else run
         with run.repo.locked():
             now_view = _refreshed(view, run.repo.snapshot(), run.job)
+            if now_view.marks != view.marks and _uncompared(run, now_view):
+                seen = now_view  # an embedder is asked without the lock
+                continue
             current = _replanned(run, view, plan, now_view)
             _hold(run, current, now_view)
             try:

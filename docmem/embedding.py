@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
+import operator
 import queue
 import threading
 from collections.abc import Iterable, Sequence
@@ -44,6 +45,7 @@ _MIN_RELEVANCE = {
     "text-embedding-3-large": 0.25,
 }
 _MIN_RELEVANCE_OTHER = 0.3
+_SAME_ABOVE = {_LOCAL: 0.95}
 
 
 class Embedder(Protocol):
@@ -92,6 +94,23 @@ def set_name(embedder: Embedder) -> str:
 def min_relevance(model: str) -> float:
     """Cosine below which a neighbour is unrelated. Each model has its own; how `local`'s was found: evals/README.md."""
     return _MIN_RELEVANCE.get(model.rsplit("/", 1)[-1], _MIN_RELEVANCE.get(model, _MIN_RELEVANCE_OTHER))
+
+
+def same_above(model: str) -> float | None:
+    """Cosine from which two statements that may be one are taken for one; None for a model nobody has measured."""
+    return _SAME_ABOVE.get(model)
+
+
+def are_close(embedder: Embedder, pairs: Iterable[tuple[str, str]], *, cosine: float) -> frozenset[tuple[str, str]]:
+    """Those of the pairs of texts whose vectors lie at least this close. Raises like `Embedder.passages`."""
+    wanted = list(pairs)
+    texts = list(dict.fromkeys(text for pair in wanted for text in pair))
+    vectors = dict(zip(texts, embedder.passages(texts), strict=True)) if texts else {}
+    return frozenset((one, other) for one, other in wanted if _cosine(vectors[one], vectors[other]) >= cosine)
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(map(operator.mul, one, other))
 
 
 class LocalEmbedder:

@@ -56,6 +56,11 @@ _CALENDAR = _words(
     today tomorrow yesterday morning afternoon evening night week month year weekly monthly yearly daily one two
     three four five six seven eight nine ten eleven twelve dozen hundred thousand million half"""
 )
+_LIKING = _words("like likes love loves enjoy enjoys prefer fond appreciate appreciates really own owns")
+"""Different strengths of one thing, where `may_be_one` looks for what it is about."""
+_ENDINGS = frozenset(["", "s", "e", "es", "ed", "d", "ing", "ion", "ions", "ation", "ations", "y", "ies", "ic"])
+_STEM = 3
+_FAMILY_WORDS = 24
 _ORDERED = _NEGATION | _CONDITIONS | frozenset(["prefer", "prefers", "preferred", "between", "by"])
 
 
@@ -87,6 +92,36 @@ def likeness(old: str, new: str) -> Likeness:
     if len(common) < NEAR * len(old_words | new_words) or before.ordered or after.ordered:
         return "other"
     return "more" if common == old_words else "less" if common == new_words else "other"
+
+
+def may_be_one(old: str, new: str) -> bool:
+    """Whether two statements that `likeness` keeps apart say one thing in other forms of the same words.
+
+    "allergic to peanuts", "a peanut allergy". It takes an embedder to confirm it. And it takes more than an embedder:
+    "teaches maths", "studies maths" lie as close together as any two statements that mean the same (evals/README.md),
+    so a word without a partner in the other statement keeps them apart whatever its vector says.
+    """
+    before, after = _statement(old), _statement(new)
+    if before.guards != after.guards or before.ordered or after.ordered:
+        return False
+    one, other = (frozenset(each.words) - _LIKING for each in (before, after))
+    shared = one & other
+    if not shared or len(one) > _FAMILY_WORDS or len(other) > _FAMILY_WORDS:
+        return False
+    return _all_partnered(one - other, other) and _all_partnered(other - one, one)
+
+
+def _all_partnered(words: frozenset[str], others: frozenset[str]) -> bool:
+    return all(any(_are_forms(word, other) for other in others) for word in words)
+
+
+def _are_forms(one: str, other: str) -> bool:
+    """Whether two words are forms of one: a common stem, and endings that don't change what is meant.
+
+    (An employer is no employee, and careful isn't careless: those endings aren't in the list.)
+    """
+    size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return any(one[cut:] in _ENDINGS and other[cut:] in _ENDINGS for cut in range(max(_STEM, size - 2), size + 1))
 
 
 def overlap(part: str, whole: str) -> float:

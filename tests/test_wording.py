@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmem.wording import likeness, overlap
+from docmem.wording import likeness, may_be_one, overlap
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,40 @@ def test_overlap_is_the_share_of_words_found() -> None:
     assert overlap("likes tea", "The user likes tea and cake") == 1
     assert overlap("likes tea", "nothing of the kind") == 0
     assert overlap("the", "the") == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user is allergic to peanuts.", "The user has a peanut allergy."),
+        ("The user loves hiking in the mountains.", "The user enjoys mountain hikes."),
+        ("The user collects vinyl records.", "The user has a collection of vinyl records."),
+    ],
+)
+def test_other_forms_of_the_same_words_may_be_one_statement(old: str, new: str) -> None:
+    assert may_be_one(old, new)
+    assert may_be_one(new, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user teaches maths at a school.", "The user studies maths at a school."),
+        ("The user lends money to a neighbour.", "The user borrows money from a neighbour."),
+        ("The user is looking for a job.", "The user found a job."),
+        ("The user likes early flights.", "The user likes late flights."),
+        ("The user is vegetarian.", "The user is vegan."),
+        ("The user is careful with money.", "The user is careless with money."),
+        ("The user is an employer.", "The user is an employee."),
+        ("The user is allergic to peanuts.", "The user has no peanut allergy."),
+        ("The user is allergic to peanuts.", "The user's son has a peanut allergy."),
+        ("The user hikes 10 km.", "The user went hiking for 12 km."),
+        ("The user hikes in May.", "The user goes hiking in June."),
+        ("The user hikes with Ana.", "The user goes hiking with Ben."),
+        ("The user hikes only on Sunday.", "The user goes hiking on Sunday."),
+        ("The user hikes.", "The user swims."),
+    ],
+)
+def test_what_differs_is_never_one_whatever_a_vector_says(old: str, new: str) -> None:
+    assert not may_be_one(old, new)
+    assert not may_be_one(new, old)
