@@ -15,6 +15,7 @@ from docmem import git, layout, repository
 from docmem.config import Settings
 from docmem.errors import GuardStop, NotFound
 from docmem.files import render_memory
+from docmem.git import process
 from docmem.model import Memory
 from docmem_sync.sync import TenantSync, sync_all, sync_tenant
 from tests.support.index import Clone, rows, whole_index
@@ -468,8 +469,8 @@ def test_a_lost_revision_is_reconciled_once_and_said_once(indexed: Settings, cap
     repo = repository.open(indexed, "acme")
     git.move_ref(repo.git_dir, git.MAIN, new=base, old=repo.head())
     put(indexed, "acme", stored(memory("C3.", number=3)))
-    git._run(repo.git_dir, "reflog", "expire", "--expire=now", "--all")
-    git._run(repo.git_dir, "gc", "--quiet", "--prune=now")
+    process.run(repo.git_dir, "reflog", "expire", "--expire=now", "--all")
+    process.run(repo.git_dir, "gc", "--quiet", "--prune=now")
     with caplog.at_level(logging.WARNING, logger="docmem.sync"):
         done = sync(indexed)
     assert (done.reconciled, done.upserts, done.deletes) == (True, 1, 1)

@@ -1,0 +1,73 @@
+"""The one door to git. Plain functions over a bare repo that return plain values.
+
+Revisions and blobs are object ids, 40 hex digits. Paths are `str`; names that aren't UTF-8 carry surrogate escapes.
+A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed files), and a lost race is seen
+(GitPython's index lost 21 of 80 commits of two writers without a word).
+"""
+
+from __future__ import annotations
+
+from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
+from docmem.git.objects import (
+    blob_id,
+    close,
+    commits_with_prefix,
+    files,
+    has_commit,
+    head,
+    is_ancestor,
+    is_first_parent_ancestor,
+    obstructed,
+    read_blob,
+    read_blobs,
+    read_file,
+    resolve,
+    tree_id,
+)
+from docmem.git.people import person
+from docmem.git.process import version
+from docmem.git.references import REF_LOCK_SECONDS, has_ref, move_ref, ref_times, refs
+from docmem.git.repos import LOCK_SECONDS, init, is_repo, lock
+from docmem.git.values import ENGINE, MAIN, NONE, Author, Change, Commit
+from docmem.git.writing import commit
+
+__all__ = [
+    "Author",
+    "Change",
+    "Commit",
+    "ENGINE",
+    "LOCK_SECONDS",
+    "MAIN",
+    "NONE",
+    "REF_LOCK_SECONDS",
+    "blob_id",
+    "changes",
+    "close",
+    "commit",
+    "commits_with_prefix",
+    "files",
+    "grep",
+    "has_commit",
+    "has_ref",
+    "head",
+    "history",
+    "init",
+    "is_ancestor",
+    "is_first_parent_ancestor",
+    "is_repo",
+    "lock",
+    "merge_file",
+    "move_ref",
+    "obstructed",
+    "patch",
+    "paths_ever",
+    "person",
+    "read_blob",
+    "read_blobs",
+    "read_file",
+    "ref_times",
+    "refs",
+    "resolve",
+    "tree_id",
+    "version",
+]

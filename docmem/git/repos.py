@@ -1,0 +1,65 @@
+"""A bare repo as a store has to be set up, and its writer lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from docmem.errors import TryAgain
+from docmem.git.process import run
+
+LOCK_SECONDS = 30.0
+"""How long a writer waits for the repo's lock."""
+
+
+def init(git_dir: Path) -> None:
+    """Make a bare repo, as a store has to be set up (design: no force-push, no gc behind a writer's back)."""
+    git_dir.mkdir(parents=True)
+    run(git_dir, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(git_dir))
+    for key, value in {
+        "receive.denyNonFastForwards": "true",
+        "receive.denyDeletes": "true",
+        "receive.fsckObjects": "true",
+        "receive.advertisePushOptions": "true",
+        "receive.autogc": "false",
+        "gc.auto": "0",
+        "transfer.hideRefs": "refs/docmem",
+        "core.fsync": "committed",
+    }.items():
+        run(git_dir, "config", key, value)
+
+
+def is_repo(git_dir: Path) -> bool:
+    """Whether `git_dir` is a git directory."""
+    return (git_dir / "HEAD").is_file() and (git_dir / "objects").is_dir()
+
+
+@contextlib.contextmanager
+def lock(git_dir: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
+    """Hold the repo's writer lock (flock, so that a dead holder's is free). Raises `TryAgain` after `timeout` s."""
+    path = git_dir / "docmem.lock"
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _flock(file, path, time.monotonic() + timeout)
+        yield
+    finally:
+        os.close(file)
+
+
+def _flock(file: int, path: Path, deadline: float) -> None:
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TryAgain(
+                    f"another writer has held {path} for a long time", hint="see who: fuser " + str(path)
+                ) from None
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.01)

@@ -1,0 +1,53 @@
+"""What the door to git deals in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+MAIN = "refs/heads/main"
+NONE = "0" * 40
+"""git's id of nothing: a ref that isn't there."""
+REGULAR = ("100644", "100755")
+"""Modes of regular files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who a commit is by."""
+
+    name: str
+    email: str
+
+
+ENGINE = Author("docmem", "engine@docmem.invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file's change between two revisions. `old` and `new` are blob ids, None where there is no such file."""
+
+    status: Literal["A", "M", "D"]
+    path: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of the first-parent chain, with its changes against its first parent."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: Author
+    when: datetime
+    subject: str
+    trailers: Mapping[str, tuple[str, ...]]
+    changes: tuple[Change, ...]
+
+    def trailer(self, key: str) -> str | None:
+        """The last value of a trailer."""
+        values = self.trailers.get(key)
+        return values[-1] if values else None
