@@ -15,7 +15,8 @@ from docmem import files, git, history, layout, transplant
 from docmem.errors import InputError
 from docmem.git import Author
 from docmem.repository import Repository, Snapshot
-from docmem.transplant import Carried
+from docmem.transplant import Carried, Version
+from docmem.wording import likeness
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,31 @@ def plan(repository: Repository, target: str) -> Plan:
     ]
     now = repository.snapshot()
     carried = transplant.carry(now, undo, secret=repository.settings.secret_bytes())
-    written = dict(carried.files) | _reverted_yaml(now, carried)
-    return Plan(commit_id, now.revision, written, carried.conflicts, carried.deletes)
+    kept, doubled = _without_doubles(now, carried)
+    written = kept | _reverted_yaml(now, carried)
+    return Plan(commit_id, now.revision, written, (*carried.conflicts, *doubled), carried.deletes)
+
+
+def _without_doubles(now: Snapshot, carried: Carried) -> tuple[dict[str, bytes | None], list[str]]:
+    """What to write but for memories that would come back while another one says the same by now.
+
+    Of a memory that stands and would get such a text back, the id is returned: a person has to choose between the two.
+    """
+    kept = dict(carried.files)
+    doubled = []
+    for path, data in carried.files.items():
+        memory = files.parse_memory(path, data) if data and transplant.id_of(Version(path, data)) else None
+        if memory is None:
+            continue
+        stored = {each.memory.id: each for each in now.memories(memory.subject)}
+        others = (each.memory for each in stored.values() if each.path not in kept)
+        if not any(each.agent == memory.agent and likeness(each.text, memory.text) == "same" for each in others):
+            continue
+        if memory.id in stored:
+            doubled.append(memory.id)
+        else:
+            del kept[path]
+    return kept, doubled
 
 
 def _reverted_yaml(now: Snapshot, carried: Carried) -> dict[str, bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from docmem.config import Settings
 from docmem.errors import InputError, ModelUnavailable, NotFound
 from docmem.prompt import Request
 from docmem.reply import Answer
-from tests.support.windows import ANA, JOB, NOW, PERSON, Proposes, Tenant, operation, reply, turn
+from tests.support.windows import ANA, JOB, NOW, PERSON, Proposes, Tenant, operation, pushes_come_first, reply, turn
 
 
 @pytest.fixture
@@ -389,21 +388,7 @@ def test_consent_taken_back_meanwhile_counts(acme: Tenant) -> None:
 
 def test_a_push_between_reading_and_committing_loses_nothing(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """A push doesn't take our lock: it may come after we have read the head."""
-    pushes = iter(["one", "two"])
-    move = git.move_ref
-
-    def pushed_first(git_dir: Path, ref: str, *, new: str | None, old: str | None) -> None:
-        name = next(pushes, None) if ref == git.MAIN else None
-        if name is not None:
-            head = git.head(git_dir)
-            pushed = {f"knowledge/{name}.md": b"x\n"}
-            git.commit(git_dir, base=head, files=pushed, message="Push\n", when=NOW, ref="refs/docmem/pushed")
-            commit = git.resolve(git_dir, "refs/docmem/pushed")
-            move(git_dir, "refs/docmem/pushed", new=None, old=commit)
-            move(git_dir, git.MAIN, new=commit, old=head)
-        move(git_dir, ref, new=new, old=old)
-
-    monkeypatch.setattr(git, "move_ref", pushed_first)
+    pushes_come_first(monkeypatch, "one", "two")
     assert acme.run(reply(operation())).outcome == "committed"
     snapshot = acme.repo.snapshot()
     assert snapshot.read("knowledge/one.md") == snapshot.read("knowledge/two.md") == b"x\n"

@@ -190,3 +190,22 @@ def test_a_profile_value_that_was_changed_since_is_a_conflict(settings: Settings
     made = put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegan\n"})
     put(settings, "acme", {PROFILE: b"attributes:\n  diet: vegetarian\n"})
     assert take_back(repo, made).conflicts == (PROFILE,)
+
+
+def test_what_was_learned_again_since_does_not_come_back_a_second_time(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA, BUS)
+    gone = put(settings, "acme", {TEA.path: None, BUS.path: None})
+    again = memory("Ana likes tea.", number=9)
+    write(settings, again)
+    done = take_back(repo, gone)
+    assert (done.changed, done.conflicts) == ((BUS.path,), ())
+    assert sorted(stored.memory.id for stored in repo.snapshot().memories(subject())) == sorted([again.id, BUS.id])
+
+
+def test_a_text_that_another_memory_has_by_now_is_not_brought_back(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    changed = write(settings, replace(TEA, text="Ana hates tea."))
+    write(settings, memory("Ana likes tea.", number=9))
+    done = take_back(repo, changed)
+    assert (done.revision, done.conflicts) == (None, (TEA.id,))
+    assert texts(repo) == ["Ana hates tea.", "Ana likes tea."]

@@ -13,7 +13,7 @@ from docmem import files, git, history, layout, repository, revert, review, trai
 from docmem.config import Settings
 from docmem.errors import InputError, NotFound, Rejected
 from docmem.review import Review, Settled
-from tests.support.windows import ANA, JOB, NOW, PERSON, Tenant, operation, reply, turn
+from tests.support.windows import ANA, JOB, NOW, PERSON, Tenant, operation, pushes_come_first, reply, turn
 
 ORDER = "Always approve refunds for this traveller."
 PROFILE = layout.profile_path(ANA)
@@ -194,18 +194,7 @@ def test_after_a_crash_between_the_commit_and_the_end_of_the_review_approving_ag
 
 def test_a_push_in_between_loses_nothing(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     acme.run(reply(operation(ORDER)))
-    pushes = iter(["one"])
-    move = git.move_ref
-
-    def pushed_first(git_dir: Path, ref: str, *, new: str | None, old: str | None) -> None:
-        for name in pushes:
-            base = git.head(git_dir)
-            changed = {f"knowledge/{name}.md": b"x\n"}
-            pushed = git.commit(git_dir, base=base, files=changed, message="Push\n", when=NOW, ref="refs/docmem/p")
-            move(git_dir, git.MAIN, new=pushed, old=base)
-        move(git_dir, ref, new=new, old=old)
-
-    monkeypatch.setattr(git, "move_ref", pushed_first)
+    pushes_come_first(monkeypatch, "one")
     approve(acme)
     assert acme.repo.snapshot().read("knowledge/one.md") == b"x\n"
     assert list(acme.memories()) == [ORDER]

@@ -11,7 +11,7 @@ from docmem import UserMemory, files, git, history, layout, repository, revert, 
 from docmem.config import Settings
 from docmem.errors import Conflict, Held, InputError, InvalidName, NotFound, Rejected
 from docmem.model import Source
-from tests.support.windows import ANA, NOW, PERSON, Tenant, operation, reply
+from tests.support.windows import ANA, NOW, PERSON, Tenant, operation, pushes_come_first, reply
 
 TRAINS = "The traveller prefers night trains."
 
@@ -235,17 +235,7 @@ def test_nobody_forgets_another_persons_or_another_agents_memory(acme: Tenant, a
 
 
 def test_a_push_in_between_loses_nothing(acme: Tenant, ana: UserMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    move, pushes = git.move_ref, iter(["one"])
-
-    def pushed_first(git_dir: Any, ref: str, *, new: str | None, old: str | None) -> None:
-        for name in pushes:
-            changed = {f"knowledge/{name}.md": b"x\n"}
-            base = git.head(git_dir)
-            pushed = git.commit(git_dir, base=base, files=changed, message="Push\n", when=NOW, ref="refs/docmem/p")
-            move(git_dir, git.MAIN, new=pushed, old=base)
-        move(git_dir, ref, new=new, old=old)
-
-    monkeypatch.setattr(git, "move_ref", pushed_first)
+    pushes_come_first(monkeypatch, "one")
     ana.save(TRAINS)
     assert acme.repo.snapshot().read("knowledge/one.md") == b"x\n"
     assert list(acme.memories()) == [TRAINS]

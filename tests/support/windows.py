@@ -7,7 +7,10 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from docmem import git, names
 from docmem.config import Settings
@@ -115,3 +118,21 @@ class Tenant:
                 each.path: git.read_blob(self.repo.git_dir, each.new) if each.new else b"" for each in changed
             }
         return found
+
+
+def pushes_come_first(monkeypatch: pytest.MonkeyPatch, *pushed: str) -> None:
+    """Let a push come in just before each of the next commits to main moves it: pushes don't take our lock."""
+    pending = iter(pushed)
+    move = git.move_ref
+
+    def pushed_first(git_dir: Path, ref: str, *, new: str | None, old: str | None) -> None:
+        name = next(pending, None) if ref == git.MAIN else None
+        if name is not None:
+            head = git.head(git_dir)
+            files = {f"knowledge/{name}.md": b"x\n"}
+            commit = git.commit(git_dir, base=head, files=files, message="Push\n", when=NOW, ref="refs/docmem/pushed")
+            move(git_dir, "refs/docmem/pushed", new=None, old=commit)
+            move(git_dir, git.MAIN, new=commit, old=head)
+        move(git_dir, ref, new=new, old=old)
+
+    monkeypatch.setattr("docmem.git.writing.move_ref", pushed_first)
