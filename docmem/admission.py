@@ -416,7 +416,11 @@ def judge(
 def _without_personal_data(memory: Memory, policies: Policies) -> Memory:
     """The memory without what the policy takes out."""
     text, quote = policies.pii.redacted(memory.text), policies.pii.redacted(memory.source.quote or "")
-    return replace(memory, text=text, source=replace(memory.source, quote=quote or None))
+    if (text, quote) == (memory.text, memory.source.quote or ""):
+        return memory
+    # The file is named after the text: what is taken out of one is taken out of the other.
+    path = memory.path if text == memory.text else memory_path(memory.subject, memory.id, text)
+    return replace(memory, text=text, path=path, source=replace(memory.source, quote=quote or None))
 
 
 def _decide(proposal: Proposal, case: Case) -> Ruling:

@@ -24,7 +24,7 @@ from docmem.git import Author, Commit
 from docmem.model import Marks, Memory
 from docmem.names import proposal_hash, statement_hash
 from docmem.repository import REVIEW, Repository, Snapshot, StoredMemory
-from docmem.splice import KeyPath
+from docmem.splice import DELETE, KeyPath
 from docmem.strictyaml import load_mapping
 from docmem.tenant_config import Policies
 from docmem.times import format_time
@@ -524,7 +524,7 @@ def _plan(repository: Repository, review: Review, items: Sequence[Item], now: da
         return _Plan(snapshot.revision, {}, {}, carried.conflicts, moved, {})
     state = _state(snapshot, stored, carried, secret)
     written, merged, approved = _admitted(carried, state, stored, now)
-    _check_profile(review, items, written)
+    _check_profile(review, items, written, state.policies)
     deletes = sum(item.op == "delete" for item in items)
     counts = Counter("update" if memory.id in {*stored, *merged} else "create" for memory in approved)
     counts["delete"] = min(deletes, carried.deletes)
@@ -604,9 +604,19 @@ def _admitted(
             del written[path]
             written |= edits.of(ruling, stored)
             merged[memory.id] = ruling.after.id
+        elif ruling.after != memory:  # policy takes personal data out
+            del written[path]
+            written[ruling.after.path] = _as_ruled(data, ruling.after)
+            if state.memories.get(memory.id) is not None and ruling.after.path != path:
+                written[path] = None
         approved.append(ruling.after)
         state = replace(state, memories={**state.memories, ruling.after.id: ruling.after})
     return written, merged, approved
+
+
+def _as_ruled(data: bytes, memory: Memory) -> bytes:
+    quote = memory.source.quote if memory.source.quote is not None else DELETE
+    return files.edit_memory(data, {("source", "quote"): quote}, text=memory.text)
 
 
 def _parsed(path: str, data: bytes) -> Memory:
@@ -625,9 +635,15 @@ def _refusal(memory: Memory, ruling: Ruling) -> Rejected:
     )
 
 
-def _check_profile(review: Review, items: Sequence[Item], written: Mapping[str, bytes | None]) -> None:
+def _check_profile(
+    review: Review, items: Sequence[Item], written: Mapping[str, bytes | None], policies: Policies
+) -> None:
     for item in items:
-        code = profiles.objection(_key(item), item.after or "") if item.op == "profile" else None
+        if item.op != "profile":
+            continue
+        code = profiles.objection(_key(item), item.after or "")
+        if code is None and policies.pii.strictest(item.after or "") == "reject":
+            code = "pii"
         if code is not None:
             raise Rejected(f"{item.key} can't be kept ({code})", code=code, hint="edit it, or reject it")
     path = layout.profile_path(review.subject)

@@ -256,6 +256,23 @@ def test_without_consent_nothing_is_approved_but_a_deletion(acme: Tenant) -> Non
     assert caught.value.code == "no_consent"
 
 
+@pytest.mark.parametrize("action", ["redact", "reject"])
+def test_personal_data_that_policy_keeps_out_stays_out_of_what_a_person_approves(acme: Tenant, action: str) -> None:
+    acme.run(reply(operation(ORDER)))
+    set_policy(acme, "    email: hold", f"    email: {action}")
+    text = "The traveller's e-mail is ana@example.org."
+    if action == "reject":
+        with pytest.raises(Rejected) as caught:
+            approve(acme, text=text)
+        assert caught.value.code == "pii"
+        return
+    done = approve(acme, text=text)
+    [kept] = acme.memories().values()
+    assert "ana@example.org" not in kept.text
+    assert "example-org" not in kept.path
+    assert done.changed == (kept.path,)
+
+
 # ------------------------------------------------------------------------------------------------------------- edit
 
 

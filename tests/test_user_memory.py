@@ -177,6 +177,19 @@ def test_without_consent_nothing_is_saved(acme: Tenant, ana: UserMemory) -> None
     assert ana.save(TRAINS).text == TRAINS
 
 
+def test_personal_data_that_policy_takes_out_is_neither_in_the_text_nor_in_the_name(
+    acme: Tenant, ana: UserMemory
+) -> None:
+    config = (acme.repo.snapshot().read(layout.CONFIG) or b"").decode()
+    acme.write(layout.CONFIG, config.replace("    email: hold", "    email: redact"))
+    made = ana.save("The traveller's e-mail is ana@example.org.", external_id="7", now=NOW)
+    [kept] = acme.memories().values()
+    assert made == kept
+    assert "ana@example.org" not in kept.text
+    assert "example-org" not in kept.path
+    assert ana.save("The traveller's e-mail is ana@example.org.", external_id="7") == kept
+
+
 def test_an_injected_block_is_not_saved_back(ana: UserMemory) -> None:
     made = ana.save(f"<docmem:memory>\n- likes tea\n</docmem:memory>\n{TRAINS}")
     assert made.text == TRAINS
