@@ -78,6 +78,45 @@ def scrubbed_environment(environ: Mapping[str, str] | None = None) -> dict[str, 
     return {key: value for key, value in env.items() if not key.startswith(("GIT_", "PG"))}
 
 
+_QUARANTINE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
+_OF_A_PERSON = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXEC_PATH")
+
+
+def person_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for git on a person's behalf: their configuration and their keys, but no repo of a caller's."""
+    env = os.environ if environ is None else environ
+    kept = {key: env[key] for key in _OF_A_PERSON if key in env}
+    return {**scrubbed_environment(env), **kept, "GIT_TERMINAL_PROMPT": "0"}
+
+
+def quarantine(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Where git keeps the objects of a push until pre-receive has agreed: all three variables, or none.
+
+    Without the first two the objects can't be read; without the third git would let refs point at them. A push that
+    brings no objects has none. Raises `ConfigError` for some of them without the others.
+    """
+    env = os.environ if environ is None else environ
+    found = {key: env[key] for key in _QUARANTINE if key in env}
+    if found and len(found) < len(_QUARANTINE):
+        missing = ", ".join(key for key in _QUARANTINE if key not in found)
+        raise ConfigError(f"this push gives {', '.join(found)} without {missing}", hint="push with git 2.39 or newer")
+    return found
+
+
+def push_options(environ: Mapping[str, str] | None = None) -> list[str]:
+    """What a person gave with `git push -o`."""
+    env = os.environ if environ is None else environ
+    count = env.get("GIT_PUSH_OPTION_COUNT", "0")
+    return [env.get(f"GIT_PUSH_OPTION_{number}", "") for number in range(int(count) if count.isdigit() else 0)]
+
+
+def index_file(environ: Mapping[str, str] | None = None) -> Path | None:
+    """The index that git commits from, told to its hooks: another one than usual under `git commit PATH`."""
+    env = os.environ if environ is None else environ
+    value = env.get("GIT_INDEX_FILE")
+    return Path(value).absolute() if value else None
+
+
 def set_default(name: str, value: str) -> None:
     """Set a variable of this process for a library that reads it at import, unless the user has set it."""
     os.environ.setdefault(name, value)

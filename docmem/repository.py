@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from docmem import files, git, layout, names
+from docmem import check, files, git, hooks, layout, names
 from docmem.config import Settings
 from docmem.errors import AlreadyExists, FormatError, InvalidName, NotFound
 from docmem.git import ENGINE, Author
@@ -44,6 +44,7 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None) -> R
     git.init(aside)
     git.commit(
         aside,
+    hooks.install_store(aside, settings.root)
         base=None,
         files=template(),
         message=f"Lay down format {layout.FORMAT}\n",

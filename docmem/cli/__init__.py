@@ -9,6 +9,7 @@ import click
 
 from docmem import __version__
 from docmem.cli import (
+    checkout,
     consolidate,
     demo,
     doc,
@@ -51,6 +52,8 @@ for _command in (
     recall.search,
     recall.inject,
     doc.doc,
+    checkout.checkout,
+    checkout.check,
     history.log,
     history.show,
     history.diff,

@@ -69,13 +69,18 @@ def _count(value: int | None) -> str:
 
 
 @click.command(short_help="Check everything; name what mends a fault.")
+@click.option("--repair", is_flag=True, help="First write the hooks and git settings of each store anew.")
 @json_option
-def doctor(as_json: bool) -> int:
+def doctor(repair: bool, as_json: bool) -> int:
     """Check git, Postgres, roles, row-level security and each tenant; name what mends each fault. Exit 1 on any."""
+    from docmem import checkout, repository
     from docmem.config import settings
     from docmem_sync.status import doctor as examine
 
-    checks = examine(settings())
+    configured = settings()
+    for tenant in repository.tenants(configured) if repair else ():
+        checkout.repair(repository.open(configured, tenant))
+    checks = examine(configured)
     if as_json:
         print_json({"checks": [check.as_json() for check in checks]})
     else:

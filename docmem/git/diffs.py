@@ -8,13 +8,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from docmem.git.process import run, text
-from docmem.git.values import REGULAR, Author, Change, Commit
+from docmem.git.values import EMPTY_TREE, IRREGULAR, REGULAR, Author, Change, Commit
 
 
-def changes(git_dir: Path, old: str, new: str) -> list[Change]:
-    """What differs between two revisions, file by file. A move is a deletion and an addition."""
-    done = run(git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
+def changes(git_dir: Path, old: str | None, new: str) -> list[Change]:
+    """What differs between two revisions or trees, file by file (everything, without `old`).
+
+    A move is a deletion and an addition.
+    """
+    done = run(git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old or EMPTY_TREE, new)
     return list(_raw_changes(text(done.stdout).split("\0")[:-1]))
+
+
+def brought(git_dir: Path, old: str | None, new: str) -> list[tuple[str, datetime]]:
+    """Every commit that `new` has and `old` hasn't, oldest first, with its committer's time."""
+    arguments = ["rev-list", "--reverse", "--topo-order", "--timestamp", new, *([f"^{old}"] if old else [])]
+    rows = [line.split() for line in run(git_dir, *arguments).stdout.decode().splitlines()]
+    return [(commit, datetime.fromtimestamp(int(seconds), UTC)) for seconds, commit in rows]
+
+
+def irregular(git_dir: Path, old: str | None, new: str) -> list[str]:
+    """Paths that become a symlink or a submodule between two revisions (of all, without `old`)."""
+    fields = text(run(git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", old or EMPTY_TREE, new).stdout)
+    rows = fields.split("\0")[:-1]
+    return [path for facts, path in zip(rows[::2], rows[1::2], strict=True) if facts.split(" ")[1] in IRREGULAR]
 
 
 def _raw_changes(fields: Sequence[str]) -> Iterator[Change]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from docmem.config import scrubbed_environment
-from docmem.errors import GitError
+from docmem.config import person_environment, scrubbed_environment
+from docmem.errors import GitError, TryAgain
+
+_quarantines: dict[Path, Mapping[str, str]] = {}
+
+
+@contextlib.contextmanager
+def quarantined(git_dir: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """Let git see the objects of a push that pre-receive hasn't agreed to. `variables` as `config.quarantine` reads."""
+    _quarantines[git_dir] = variables
+    try:
+        yield
+    finally:
+        del _quarantines[git_dir]
 
 
 def environment(git_dir: Path) -> dict[str, str]:
@@ -20,6 +34,7 @@ def environment(git_dir: Path) -> dict[str, str]:
     settings = {"safe.directory": str(git_dir), "core.hooksPath": os.devnull, "core.fsync": "committed"}
     variables = {
         **scrubbed_environment(),
+        **_quarantines.get(git_dir, {}),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_COUNT": str(len(settings)),
@@ -38,16 +53,49 @@ def run(
     """Run one git command. Raises `GitError` for an exit code that isn't in `ok`."""
     pathspecs = [] if arguments[0] == "--glob-pathspecs" else ["--literal-pathspecs"]
     command = ["git", "--git-dir", str(git_dir), *pathspecs, *arguments]
+    done = _completed(command, environment(git_dir), stdin)
+    if done.returncode not in ok:
+        raise GitError(f"git {arguments[0]} failed in {git_dir} (exit {done.returncode}): {words_of(done)}")
+    return done
+
+
+def run_for_person(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes | None = None,
+    index: Path | None = None,
+    ok: tuple[int, ...] = (0,),
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run one git command in `folder` with its user's own configuration and keys. Raises `GitError`, `TryAgain`.
+
+    `index`: instead of the work tree's own. `timeout`: seconds, for what goes over a network.
+    """
+    variables = person_environment() | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
+    done = _completed(["git", "-C", str(folder), "--literal-pathspecs", *arguments], variables, stdin, timeout)
+    if done.returncode not in ok:
+        raise GitError(f"git {arguments[0]} failed in {folder} (exit {done.returncode}): {words_of(done)}")
+    return done
+
+
+def words_of(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What git said about it."""
+    return done.stderr.decode(errors="replace").strip()
+
+
+def _completed(
+    command: list[str], variables: Mapping[str, str], stdin: bytes | IO[bytes] | None, timeout: float | None = None
+) -> subprocess.CompletedProcess[bytes]:
     source: dict[str, object] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin or subprocess.DEVNULL}
     try:
-        done = subprocess.run(command, capture_output=True, env=environment(git_dir), check=False, **source)  # type: ignore[call-overload]
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # type: ignore[call-overload]
+            command, capture_output=True, env=variables, check=False, timeout=timeout, **source
+        )
     except FileNotFoundError:
         raise GitError("git is not installed, or not on PATH", hint="install git 2.39 or newer") from None
-    if done.returncode not in ok:
-        words = done.stderr.decode(errors="replace").strip()
-        raise GitError(f"git {arguments[0]} failed in {git_dir} (exit {done.returncode}): {words}")
-    result: subprocess.CompletedProcess[bytes] = done
-    return result
+    except subprocess.TimeoutExpired:
+        raise TryAgain(f"{' '.join(command[:2])} … took longer than {timeout:.0f} s", hint="run it again") from None
+    return done
 
 
 def text(data: bytes) -> str:

@@ -10,27 +10,50 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docmem.errors import TryAgain
-from docmem.git.process import run
+from docmem.git.process import run, text
 
 LOCK_SECONDS = 30.0
 """How long a writer waits for the repo's lock."""
 
 
+_STORE = {
+    "receive.denyNonFastForwards": "true",
+    "receive.denyDeletes": "true",
+    "receive.fsckObjects": "true",
+    "receive.advertisePushOptions": "true",
+    "receive.autogc": "false",
+    "gc.auto": "0",
+    "transfer.hideRefs": "refs/docmem",
+    "uploadpack.hideRefs": "!refs/docmem/review",
+    "core.fsync": "committed",
+    "core.hooksPath": "hooks",
+}
+"""How a store is set up: no force-push, no gc behind a writer's back. A checkout may fetch what waits for review, and
+somebody's global `core.hooksPath` must not switch off the store's own hooks."""
+
+
 def init(git_dir: Path) -> None:
-    """Make a bare repo, as a store has to be set up (design: no force-push, no gc behind a writer's back)."""
+    """Make a bare repo, as a store has to be set up."""
     git_dir.mkdir(parents=True)
     run(git_dir, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(git_dir))
-    for key, value in {
-        "receive.denyNonFastForwards": "true",
-        "receive.denyDeletes": "true",
-        "receive.fsckObjects": "true",
-        "receive.advertisePushOptions": "true",
-        "receive.autogc": "false",
-        "gc.auto": "0",
-        "transfer.hideRefs": "refs/docmem",
-        "core.fsync": "committed",
-    }.items():
+    set_up(git_dir)
+
+
+def set_up(git_dir: Path) -> None:
+    """Give a store the settings it must have; those that it has stay as they are."""
+    for key, value in _missing(git_dir).items():
         run(git_dir, "config", key, value)
+
+
+def is_set_up(git_dir: Path) -> bool:
+    """Whether a store has the settings it must have."""
+    return not _missing(git_dir)
+
+
+def _missing(git_dir: Path) -> dict[str, str]:
+    rows = text(run(git_dir, "config", "--local", "--list", "-z").stdout).split("\0")[:-1]
+    there = {tuple(row.split("\n", 1)) for row in rows}
+    return {key: value for key, value in _STORE.items() if (key.lower(), value) not in there}
 
 
 def is_repo(git_dir: Path) -> bool:

@@ -12,6 +12,10 @@ NONE = "0" * 40
 """git's id of nothing: a ref that isn't there."""
 REGULAR = ("100644", "100755")
 """Modes of regular files."""
+IRREGULAR = ("120000", "160000")
+"""Modes of symlinks and submodules."""
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""git knows the tree without files even where no repo holds it."""
 
 
 @dataclass(frozen=True, slots=True)

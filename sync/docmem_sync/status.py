@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow
 
-from docmem import db, git, postgres, repository
+from docmem import checkout, db, git, postgres, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
 from docmem.errors import ConfigError, DocmemError
@@ -155,6 +155,9 @@ def _disk(settings: Settings) -> Check:
 def _repo(settings: Settings, tenant: str) -> Check:
     def look() -> str:
         repo = repository.open(settings, tenant)
+        fault = checkout.fault(repo)
+        if fault is not None:
+            raise ConfigError(f"{fault}: what a push brings is not checked", hint="docmem doctor --repair")
         head = repo.head()
         if head is None:
             return "no commit yet"
