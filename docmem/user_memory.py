@@ -286,15 +286,18 @@ def _check(kind: str, *, turns: Sequence[str], thread: str | None, trusted: bool
 
 def _known(stored: Mapping[str, StoredMemory], external_id: str | None, wanted: Memory) -> Memory | None:
     """The memory that was saved under this id. Raises `Conflict` where something else was."""
-    for each in stored.values():
-        saved_as = _external(each.memory).get(external_id or "")
+    under = external_id or ""
+    saved = [
+        (each.memory, _external(each.memory)[under]) for each in stored.values() if under in _external(each.memory)
+    ]
+    for memory, saved_as in saved:
         if saved_as == wanted.id:
-            return each.memory
-        if saved_as is not None:
-            raise Conflict(
-                f"external id {external_id!r} is memory {each.memory.id}, which was saved with other content",
-                hint="use another id for another statement",
-            )
+            return memory
+    if saved:
+        raise Conflict(
+            f"external id {external_id!r} is memory {saved[0][0].id}, which was saved with other content",
+            hint="use another id for another statement",
+        )
     return None
 
 
