@@ -1,4 +1,4 @@
-"""What happened to memory, read from git: log, diff, why, and finding a memory by id, prefix or words.
+"""What happened to memory, read from git: log, diff, at, why, and finding a memory by id, prefix or words.
 
 History is the first-parent chain: a commit's changes are those against its first parent.
 """
@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from docmem import files, git, layout, trailers
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git import Change, Commit
 from docmem.model import Memory, Source
-from docmem.repository import Repository, Snapshot
+from docmem.repository import Repository, Snapshot, StoredMemory
 from docmem.times import format_time
 
 Op: TypeAlias = Literal["create", "update", "delete", "move"]
 
 _HEX = re.compile(r"[0-9a-f]{4,40}")
+_THREAD = "Docmem-Thread"
+_FEW = 64
 _SHOWN = {"memory", "profile", "document", "config", "other"}
 
 
@@ -118,35 +121,123 @@ class Life:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of main from one time on (`since`) and up to another (`until`), each included.
+
+    Over effective times (see `git.times`), not over the clocks of those who committed.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return self.since is not None or self.until is not None
+
+
+def at(repository: Repository, when: datetime) -> str | None:
+    """The revision that main was at then; None before the first commit."""
+    head = repository.head()
+    if head is None:
+        return None
+    return next((commit for commit, time in git.times(repository.git_dir, head).items() if time <= when), None)
+
+
+def ends(repository: Repository, span: Span) -> tuple[str | None, str | None]:
+    """(the last revision before the span, the last one in it), None where there is none."""
+    head = repository.head()
+    if head is None or not span:
+        return None, head
+    times = git.times(repository.git_dir, head)
+    within = (commit for commit, time in times.items() if span.until is None or time <= span.until)
+    before = (commit for commit, time in times.items() if span.since is not None and time < span.since)
+    return next(before, None), next(within, None)
+
+
 def log(
-    repository: Repository, *, paths: Sequence[str] = (), limit: int | None = None, revision: str | None = None
+    repository: Repository,
+    *,
+    paths: Sequence[str] = (),
+    limit: int | None = None,
+    revision: str | None = None,
+    thread: str | None = None,
+    span: Span | None = None,
 ) -> list[Entry]:
-    """Commits, newest first, with what each did to memory. Watermarks are left out of the changes."""
-    at = revision or repository.head()
-    if at is None:
+    """Commits, newest first, with what each did to memory. Watermarks are left out of the changes.
+
+    `paths`: only commits that change one of these files or folders, and only these changes. `thread`: only those that
+    came of this conversation.
+    """
+    before, last = ends(repository, span or Span())
+    newest = revision or last
+    if newest is None or newest == before:
         return []
-    commits = list(git.history(repository.git_dir, at, paths=paths, limit=limit))
+    commits = _commits(repository, newest, before, paths, limit, thread)
     contents = _contents(repository, (change for commit in commits for change in commit.changes))
-    return [_entry(commit, contents) for commit in commits]
+    times = git.times(repository.git_dir, newest) if commits else {}
+    return [_entry(commit, contents, times[commit.id]) for commit in commits]
 
 
-def diff(repository: Repository, old: str | None, new: str) -> list[Edit]:
+def _commits(
+    repository: Repository, newest: str, before: str | None, paths: Sequence[str], limit: int | None, thread: str | None
+) -> list[Commit]:
+    if thread is None:
+        return list(git.history(repository.git_dir, newest, since=before, paths=paths, limit=limit))
+    said = f"{_THREAD}: {trailers.encode(thread)}"
+    found = git.history(repository.git_dir, newest, since=before, paths=paths, saying=said)
+    return list(islice((commit for commit in found if _thread(commit) == thread), limit))
+
+
+def taught(repository: Repository, thread: str) -> list[Commit]:
+    """The commits that came of a conversation, newest first."""
+    head = repository.head()
+    return _commits(repository, head, None, (), None, thread) if head is not None else []
+
+
+def paths_of(repository: Repository, *, subject: str | None = None, memory: str | None = None) -> list[str]:
+    """The folder of a subject (a key), and every path at which a memory has stood, for `log` and `diff`."""
+    found = [layout.subject_dir(subject)] if subject is not None else []
+    return found + (sorted({step.path for step in why(repository, memory).steps}) if memory is not None else [])
+
+
+def diff(repository: Repository, old: str | None, new: str, *, paths: Sequence[str] = ()) -> list[Edit]:
     """What changed between two revisions (without `old`: what `new` changed), read as memory."""
     base = old or _parent(repository, new)
     if base is None:
         changed: Sequence[Change] = next(git.history(repository.git_dir, new, limit=1)).changes
     else:
         changed = git.changes(repository.git_dir, base, new)
+    return _edits(_below(changed, paths), _contents(repository, changed))
+
+
+def _below(changed: Iterable[Change], paths: Sequence[str]) -> list[Change]:
+    prefixes = tuple(f"{path}/" for path in paths)
+    return [change for change in changed if not paths or change.path in paths or change.path.startswith(prefixes)]
+
+
+def thread_diff(repository: Repository, thread: str) -> list[Edit]:
+    """What a conversation's commits changed, taken together: each file before the first and after the last of them."""
+    first: dict[str, str | None] = {}
+    last: dict[str, str | None] = {}
+    for commit in reversed(taught(repository, thread)):
+        for change in commit.changes:
+            first.setdefault(change.path, change.old)
+            last[change.path] = change.new
+    changed = [_change(path, old, last[path]) for path, old in sorted(first.items()) if old != last[path]]
     return _edits(changed, _contents(repository, changed))
+
+
+def _change(path: str, old: str | None, new: str | None) -> Change:
+    return Change("A" if old is None else "D" if new is None else "M", path, old, new)
 
 
 def _parent(repository: Repository, revision: str) -> str | None:
     return git.resolve(repository.git_dir, f"{revision}^1")
 
 
-def patch(repository: Repository, old: str | None, new: str, *, color: bool = False) -> str:
+def patch(repository: Repository, old: str | None, new: str, *, paths: Sequence[str] = (), color: bool = False) -> str:
     """The same as git prints it."""
-    return git.patch(repository.git_dir, old or _parent(repository, new), new, color=color)
+    return git.patch(repository.git_dir, old or _parent(repository, new), new, paths, color=color)
 
 
 def _contents(repository: Repository, changed: Iterable[Change]) -> dict[str, bytes]:
@@ -157,24 +248,25 @@ def _contents(repository: Repository, changed: Iterable[Change]) -> dict[str, by
         for blob in (change.old, change.new)
         if blob is not None
     }
-    return dict(git.read_blobs(repository.git_dir, sorted(wanted))) if wanted else {}
+    if len(wanted) <= _FEW:  # the reader that is open already answers sooner than a new process starts
+        return {blob: git.read_blob(repository.git_dir, blob) for blob in wanted}
+    return dict(git.read_blobs(repository.git_dir, sorted(wanted)))
 
 
-def _entry(commit: Commit, contents: Mapping[str, bytes]) -> Entry:
+def _entry(commit: Commit, contents: Mapping[str, bytes], when: datetime) -> Entry:
     return Entry(
         revision=commit.id,
-        when=commit.when,
+        when=when,
         author=commit.author.name,
         subject=commit.subject,
-        thread=trailers.decode(commit.trailer("Docmem-Thread") or "") or None,
+        thread=_thread(commit),
         turns=trailers.decode_list(commit.trailer("Docmem-Turns") or ""),
         edits=tuple(_edits(commit.changes, contents)),
     )
 
 
 def _thread(commit: Commit) -> str | None:
-    value = commit.trailer("Docmem-Thread")
-    return trailers.decode(value) if value is not None else None
+    return trailers.decode(commit.trailer(_THREAD) or "") or None
 
 
 def _edits(changed: Iterable[Change], contents: Mapping[str, bytes]) -> list[Edit]:
@@ -225,18 +317,57 @@ def _moved(edit: Edit, gone: Mapping[str | None, Edit]) -> Edit:
     return Edit(op, edit.kind, edit.path, edit.id, edit.subject, old.before, edit.after, old.path)
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What stood about one subject at a revision. `profile` is the file's text."""
+
+    subject: str
+    label: str | None
+    memories: tuple[StoredMemory, ...]
+    profile: str
+
+    def as_json(self) -> dict[str, Any]:
+        """A subject of `at --json`."""
+        return {
+            "subject": self.subject,
+            "label": self.label,
+            "memories": [
+                {"id": each.memory.id, "path": each.path, "kind": each.memory.kind, "text": each.memory.text}
+                for each in self.memories
+            ],
+            "profile": self.profile or None,
+        }
+
+
+def remembered(repository: Repository, revision: str, subject: str | None = None) -> list[Remembered]:
+    """What main said about a subject, or about each, at a revision. Files that can't be read are left out."""
+    then = repository.snapshot(revision)
+    spots = (layout.place(path) for path in then.subject_paths)
+    subjects = [subject] if subject is not None else sorted({spot.subject for spot in spots if spot.subject})
+    return [_remembered(then, each) for each in subjects]
+
+
+def _remembered(then: Snapshot, subject: str) -> Remembered:
+    profile = then.profile_bytes(subject)
+    try:
+        label = then.profile(subject).label
+    except FormatError:
+        label = None
+    return Remembered(subject, label, tuple(then.memories(subject)), profile.decode("utf-8", "replace"))
+
+
 # ---------------------------------------------------------------------------------------------------- one memory
 
 
-def find_memory(repository: Repository, wanted: str) -> str | None:
-    """The full id of the memory that an id or the start of one (4 digits or more) names, now or in the past.
+def find_memory(repository: Repository, wanted: str, *, now: Snapshot | None = None) -> str | None:
+    """The full id of the memory that an id or the start of one (4 digits or more) names, at `now` or before.
 
     None where there is none. Raises `InputError` where several fit.
     """
     if not _HEX.fullmatch(wanted) or len(wanted) > 16:
         return None
-    now = repository.snapshot()
-    fits = {_id_at(repository, now.revision, path) for path in now.locate(f"{wanted}[0-9a-f]{{{16 - len(wanted)}}}")}
+    now = now or repository.snapshot()
+    fits = {_id_at(repository, now.revision, path) for path in now.locate(wanted)}
     found = sorted(memory for memory in fits if memory is not None)
     if not found:
         past = git.paths_ever(repository.git_dir, now.revision, f"subjects/**/*-{wanted}*.md")
@@ -272,29 +403,59 @@ def why(repository: Repository, wanted: str) -> Life:
 
     Raises `NotFound`; `InputError` where several fit.
     """
-    memory = find_memory(repository, wanted) or find_by_words(repository, wanted)
     now = repository.snapshot()
-    commits = list(git.history(repository.git_dir, now.revision, paths=_paths(repository, now, memory)))
-    life = tuple(step for commit in reversed(commits) for step in _steps(repository, commit, memory))
+    memory = find_memory(repository, wanted, now=now) or find_by_words(repository, wanted)
+    touched = _touching(repository, now, memory)
+    times = git.times(repository.git_dir, now.revision)
+    life = tuple(
+        _step(repository, touched[commit][0], edit, times[commit])
+        for commit in reversed(times)
+        if commit in touched
+        for edit in touched[commit][1]
+    )
     if not life:
         raise NotFound(f"tenant {repository.tenant} has no memory {wanted}")
     return Life(id=memory, path=life[-1].path, text=life[-1].text, steps=life)
 
 
-def _paths(repository: Repository, now: Snapshot, memory: str) -> list[str]:
-    """Every path this memory has stood at: a move is a deletion and an addition in one commit."""
-    found: list[str] = []
+def last_change(repository: Repository, memory: str, *, now: Snapshot) -> str:
+    """The last commit that changed a memory, named by its whole id. Raises `NotFound`."""
+    for path in now.locate(memory):
+        for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1):
+            return commit.id
+    return why(repository, memory).steps[-1].revision
+
+
+def _touching(repository: Repository, now: Snapshot, memory: str) -> dict[str, tuple[Commit, list[Edit]]]:
+    """The commits that changed this memory, by id, each with what it did to it.
+
+    Path by path: git answers for one path from the commit-graph, and reads every tree for two.
+    """
+    found: dict[str, tuple[Commit, list[Edit]]] = {}
+    seen: set[str] = set()
     pending = now.locate(memory) or git.paths_ever(repository.git_dir, now.revision, f"subjects/**/*-{memory}*.md")
     while pending:
         path = pending.pop()
-        if path in found:
+        if path in seen:
             continue
-        found.append(path)
+        seen.add(path)
         for commit in git.history(repository.git_dir, now.revision, paths=[path]):
-            if commit.changes[0].status == "A":
-                whole = next(git.history(repository.git_dir, commit.id, limit=1))
-                pending += [edit.moved_from for edit in _of(repository, whole, memory) if edit.moved_from]
+            if commit.id not in found:
+                whole = _with_other_half(repository, commit)
+                found[commit.id] = whole, _of(repository, whole, memory)
+                pending += [edit.moved_from for edit in found[commit.id][1] if edit.moved_from]
     return found
+
+
+def _with_other_half(repository: Repository, commit: Commit) -> Commit:
+    """A commit that makes or removes a file, with what may be the other half of a move."""
+    [mine] = commit.changes
+    opposite = {"A": "D", "D": "A"}.get(mine.status)
+    if opposite is None:
+        return commit
+    whole = next(git.history(repository.git_dir, commit.id, limit=1))
+    halves = (change for change in whole.changes if change.status == opposite)
+    return replace(commit, changes=(mine, *(change for change in halves if layout.place(change.path).kind == "memory")))
 
 
 def _of(repository: Repository, commit: Commit, memory: str) -> list[Edit]:
@@ -302,20 +463,17 @@ def _of(repository: Repository, commit: Commit, memory: str) -> list[Edit]:
     return [edit for edit in edits if edit.id == memory]
 
 
-def _steps(repository: Repository, commit: Commit, memory: str) -> list[Step]:
-    return [_step(repository, commit, edit) for edit in _of(repository, commit, memory)]
-
-
-def _step(repository: Repository, commit: Commit, edit: Edit) -> Step:
-    stands = _memory(edit.path, git.read_file(repository.git_dir, commit.id, edit.path))
+def _step(repository: Repository, commit: Commit, edit: Edit, when: datetime) -> Step:
+    blob = next((change.new for change in commit.changes if change.path == edit.path), None)
+    stands = _memory(edit.path, git.read_blob(repository.git_dir, blob) if blob else None)
     source = stands.source if stands else Source()
     return Step(
         revision=commit.id,
-        when=commit.when,
+        when=when,
         author=commit.author.name,
         op=edit.op,
         path=edit.path,
-        thread=trailers.decode(commit.trailer("Docmem-Thread") or "") or source.thread,
+        thread=_thread(commit) or source.thread,
         turns=source.turns,
         quote=source.quote,
         text=edit.after,

@@ -18,6 +18,8 @@ from docmem.git import ENGINE, Author
 from docmem.model import Marks, Memory, Profile, Watermark
 from docmem.tenant_config import TenantConfig, parse_config
 
+_ID_LENGTH = 16
+
 REVIEW = "refs/docmem/review"
 """Below it each commit is a change that waits for a person. Never served, never cloned."""
 
@@ -42,9 +44,9 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None) -> R
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     shutil.rmtree(aside, ignore_errors=True)
     git.init(aside)
+    hooks.install_store(aside, settings.root)
     git.commit(
         aside,
-    hooks.install_store(aside, settings.root)
         base=None,
         files=template(),
         message=f"Lay down format {layout.FORMAT}\n",
@@ -115,6 +117,10 @@ class Repository:
         if found is None:
             raise NotFound(f"tenant {self.tenant} has no revision {name!r}", hint=f"see: docmem log {self.tenant}")
         return found
+
+    def has_revision(self, name: str) -> bool:
+        """Whether `revision` finds a commit of this name."""
+        return git.resolve(self.git_dir, name) is not None
 
     def snapshot(self, revision: str | None = None) -> Snapshot:
         """The repo at a revision (default: main's). Raises `NotFound` before the first commit."""
@@ -278,8 +284,24 @@ class Snapshot:
             raise _located(layout.REVERTED, error) from None
 
     def locate(self, memory: str) -> list[str]:
-        """Paths of the files with this memory id; one, in a repo in good order."""
-        return git.grep(self.git_dir, self.revision, rf"^id: *[\"']?{memory}[\"']?[[:space:]]*$", "subjects")
+        """Paths of the files with this memory id, or one that starts so; one, in a repo in good order.
+
+        docmem's own files end with their id: for a whole one the names are looked at before every file is read.
+        """
+        named = self._named(memory) if len(memory) == _ID_LENGTH else []
+        rest = f"[0-9a-f]{{{_ID_LENGTH - len(memory)}}}"
+        return named or git.grep(
+            self.git_dir, self.revision, rf"^id: *[\"']?{memory}{rest}[\"']?[[:space:]]*$", "subjects"
+        )
+
+    def _named(self, memory: str) -> list[str]:
+        paths = [path for path in self.subject_paths if path.endswith(f"-{memory}.md")]
+        return [path for path in paths if check.memory_id(path, self.read(path) or b"") == memory]
+
+    @cached_property
+    def subject_paths(self) -> list[str]:
+        """Every path below `subjects/`."""
+        return git.paths(self.git_dir, self.revision, "subjects")
 
 
 def _located(path: str, error: FormatError) -> FormatError:

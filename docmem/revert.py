@@ -121,12 +121,13 @@ def _message(planned: Plan) -> str:
 
 def _resolve(repository: Repository, target: str) -> tuple[str, str | None]:
     """(commit, memory id or None)."""
-    memory = history.find_memory(repository, target)
-    commits = git.commits_with_prefix(repository.git_dir, target) if len(target) >= 4 else []
+    now = repository.snapshot()
+    memory = history.find_memory(repository, target, now=now)
+    commits = git.commits_with_prefix(repository.git_dir, target) if len(target) >= 4 and memory != target else []
     if memory and commits:
         raise InputError(f"{target} is the start of a memory's id and of a commit's", hint="give more digits")
     if memory:
-        return history.why(repository, memory).steps[-1].revision, memory
+        return history.last_change(repository, memory, now=now), memory
     commit = _only(commits, target) if commits else repository.revision(target)
     if not git.is_ancestor(repository.git_dir, commit, repository.snapshot().revision):
         raise InputError(f"{target} is not part of main", hint=f"see: docmem log {repository.tenant}")

@@ -1,10 +1,13 @@
+import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from docmem import files, git, history, layout, repository
 from docmem.config import Settings
 from docmem.errors import InputError, NotFound
+from docmem.history import Span
 from docmem.model import Memory
 from docmem.repository import Repository
 from tests.support.repos import memory, put, subject
@@ -81,6 +84,94 @@ def test_the_first_commit_has_a_diff_too(repo: Repository) -> None:
     assert head is not None
     assert {edit.path for edit in history.diff(repo, None, head)} == repository.template().keys()
     assert "+format: 1" in history.patch(repo, None, head)
+
+
+def at_hour(settings: Settings, hour: int, *memories: Memory, message: str = "learn") -> str:
+    repo = repository.open(settings, "acme")
+    changed = {one.path: files.render_memory(one) for one in memories}
+    with repo.locked():
+        return repo.commit(repo.head(), changed, message=message, now=hours(hour))
+
+
+def hours(hour: int) -> datetime:
+    return datetime(2030, 5, 2, hour, tzinfo=UTC)
+
+
+def test_time_ranges_go_by_when_a_commit_took_effect_and_not_by_its_clock(settings: Settings, repo: Repository) -> None:
+    first = at_hour(settings, 8, TEA)
+    slow = skewed(settings, hours(3), BUS)  # pushed by somebody whose clock is five hours behind
+    last = at_hour(settings, 12, replace(TEA, text="Ana likes green tea."))
+    assert [entry.revision for entry in history.log(repo, span=Span(since=hours(8)))] == [last, slow, first]
+    assert [entry.when for entry in history.log(repo, span=Span(since=hours(8)))] == [hours(12), hours(8), hours(8)]
+    assert [entry.revision for entry in history.log(repo, span=Span(hours(9), hours(12)))] == [last]
+    assert [entry.revision for entry in history.log(repo, span=Span(until=hours(11)))][:2] == [slow, first]
+    assert history.log(repo, span=Span(since=hours(13))) == []
+    assert history.log(repo, span=Span(until=datetime(1999, 1, 1, tzinfo=UTC))) == []
+    assert [step.when for step in history.why(repo, BUS.id).steps] == [hours(8)]
+
+
+def skewed(settings: Settings, when: datetime, one: Memory) -> str:
+    """A commit of plain git, whose clock is what it is."""
+    repo = repository.open(settings, "acme")
+    stream = (
+        f"commit refs/heads/main\ncommitter Ana <ana@example.org> {int(when.timestamp())} +0000\n"
+        f"data 4\nskew\nfrom {repo.head()}\nM 100644 inline {one.path}\ndata {len(files.render_memory(one))}\n"
+    ).encode() + files.render_memory(one)
+    subprocess.run(
+        ["git", "--git-dir", str(repo.git_dir), "fast-import", "--quiet"], input=stream, check=True, capture_output=True
+    )
+    return repo.head() or ""
+
+
+def test_what_was_remembered_at_a_time(settings: Settings, repo: Repository) -> None:
+    at_hour(settings, 8, TEA)
+    then = at_hour(settings, 9, replace(TEA, text="Ana likes green tea."))
+    at_hour(settings, 10, BUS)
+    assert history.at(repo, hours(9)) == history.at(repo, hours(9).replace(minute=59)) == then
+    assert history.at(repo, datetime(1999, 1, 1, tzinfo=UTC)) is None
+    [ana] = history.remembered(repo, then)
+    assert [stored.memory.text for stored in ana.memories] == ["Ana likes green tea."]
+    assert history.remembered(repo, then, subject(value="bob"))[0].memories == ()
+
+
+def test_what_a_conversation_taught_is_told_together(settings: Settings, repo: Repository) -> None:
+    said = "learn\n\nDocmem-Thread: web-7\n"
+    first = write(settings, TEA, message=said)
+    write(settings, BUS, message="learn\n\nDocmem-Thread: web-77\n")
+    second = write(settings, replace(TEA, text="Ana likes green tea."), message=said)
+    assert [entry.revision for entry in history.log(repo, thread="web-7")] == [second, first]
+    assert [entry.revision for entry in history.log(repo, thread="web-7", limit=1)] == [second]
+    [edit] = history.thread_diff(repo, "web-7")
+    assert (edit.op, edit.before, edit.after) == ("create", None, "Ana likes green tea.")
+    assert history.thread_diff(repo, "nobody's") == []
+
+
+def test_a_diff_can_be_of_one_subject_or_memory(settings: Settings, repo: Repository) -> None:
+    first = repo.head()
+    bob = memory("Bob skis.", who="bob")
+    last = write(settings, TEA, BUS, bob)
+    of_bob = history.diff(repo, first, last, paths=history.paths_of(repo, subject=subject(value="bob")))
+    assert [edit.id for edit in of_bob] == [bob.id]
+    of_tea = history.diff(repo, first, last, paths=history.paths_of(repo, memory=TEA.id))
+    assert [edit.id for edit in of_tea] == [TEA.id]
+
+
+def test_a_memory_in_a_file_of_another_name_is_found_by_its_id(settings: Settings, repo: Repository) -> None:
+    path = f"{layout.subject_dir(subject())}/memories/by-hand.md"
+    put(settings, "acme", {path: files.render_memory(TEA)})
+    write(settings, BUS)
+    assert repo.snapshot().locate(TEA.id) == [path]
+    assert repo.snapshot().locate(BUS.id) == [BUS.path]
+    assert sorted(repo.snapshot().locate("")) == sorted([path, BUS.path])
+
+
+def test_the_graph_of_changed_paths_changes_no_answer(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
+    put(settings, "acme", {TEA.path: None, moved: files.render_memory(TEA)})
+    before = history.why(repo, TEA.id)
+    git.write_commit_graph(repo.git_dir)
+    assert history.why(repo, TEA.id) == before
 
 
 def test_an_empty_branch_has_an_empty_log(settings: Settings) -> None:

@@ -57,6 +57,7 @@ for _command in (
     history.log,
     history.show,
     history.diff,
+    history.at,
     history.why,
     history.revert,
     review.review,

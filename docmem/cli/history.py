@@ -1,19 +1,26 @@
-"""`docmem log`, `show`, `diff`, `why`, `revert`: memory as code."""
+"""`docmem log`, `show`, `diff`, `at`, `why`, `revert`: memory as code."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+from docmem.cli.output import columns, json_option, note, one_line, paged, print_json, short
 from docmem.cli.serving import sync_after
 
 if TYPE_CHECKING:
-    from docmem.history import Edit, Entry, Step
+    from datetime import datetime
+
+    from docmem.errors import DocmemError
+    from docmem.history import Edit, Entry, Life, Remembered, Span, Step
     from docmem.repository import Repository
     from docmem.revert import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _SIGNS = {"create": "+", "update": "~", "delete": "-", "move": ">"}
 _COLOURS = {"create": "green", "update": "yellow", "delete": "red", "move": "cyan"}
@@ -26,35 +33,91 @@ def _open(tenant: str) -> Repository:
     return repository.open(settings(), tenant)
 
 
-@click.command(short_help="What was learned, newest first.")
-@click.argument("tenant")
-@click.option("--subject", metavar="S", help="Only what is about this subject.")
-@click.option("--memory", metavar="ID", help="Only what happened to this memory.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the newest N commits.")
-@json_option
-def log(tenant: str, subject: str | None, memory: str | None, limit: int | None, as_json: bool) -> None:
-    """What was learned, changed and taken back, newest first."""
-    from docmem import history, layout, names
+def _selecting(function: F) -> F:
+    """Options that select a part of history: whose, which memory's, which conversation's, when."""
+    for option in reversed(
+        [
+            click.option("--subject", metavar="S", help="Only what is about this subject."),
+            click.option("--memory", metavar="ID", help="Only what happened to this memory."),
+            click.option("--thread", metavar="T", help="Only what came of this conversation."),
+            click.option("--since", metavar="TIME", help="Only from this time on: 2026-05-02 or 2026-05-02T10:14:00Z."),
+            click.option("--until", metavar="TIME", help="Only up to this time; a date is its first moment, in UTC."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """What the options of `_selecting` select in a repo."""
+
+    repository: Repository
+    paths: list[str]
+    thread: str | None
+    span: Span
+
+
+def _select(
+    tenant: str, subject: str | None, memory: str | None, thread: str | None, since: str | None, until: str | None
+) -> _Selection:
+    from docmem import history, names
 
     repository = _open(tenant)
-    paths = [layout.subject_dir(names.subject_key(tenant, subject))] if subject else []
-    paths += sorted({step.path for step in history.why(repository, memory).steps}) if memory else []
-    entries = history.log(repository, paths=paths, limit=limit)
+    key = names.subject_key(tenant, subject) if subject else None
+    paths = history.paths_of(repository, subject=key, memory=memory)
+    span = history.Span(_time(since), _time(until))
+    return _Selection(repository, paths, thread, span)
+
+
+def _time(text: str | None) -> datetime | None:
+    from docmem.errors import InputError
+    from docmem.times import parse_time
+
+    try:
+        return parse_time(text) if text is not None else None
+    except ValueError as error:
+        raise InputError(str(error), hint="give a date, or a time in UTC") from None
+
+
+@click.command(short_help="What was learned, newest first.")
+@click.argument("tenant")
+@_selecting
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the newest N commits.")
+@click.option("--patch", is_flag=True, help="With each commit's diff, as git prints it.")
+@json_option
+def log(tenant: str, limit: int | None, patch: bool, as_json: bool, **which: str | None) -> None:
+    """What was learned, changed and taken back, newest first.
+
+    Times are those at which a commit took effect on main: a clock that went wrong moves nothing out of its order.
+    """
+    from docmem import history
+
+    chosen = _select(tenant, **which)
+    entries = history.log(chosen.repository, paths=chosen.paths, limit=limit, thread=chosen.thread, span=chosen.span)
     if as_json:
         print_json([entry.as_json() for entry in entries])
         return
-    for entry in entries:
-        _print_entry(entry)
+    paged(line for entry in entries for line in _entry_lines(chosen, entry, patch=patch))
 
 
-def _print_entry(entry: Entry) -> None:
+def _entry_lines(chosen: _Selection, entry: Entry, *, patch: bool) -> Iterator[str]:
+    from docmem import history
+
+    yield from _headline(entry)
+    if patch:
+        yield history.patch(chosen.repository, None, entry.revision, paths=chosen.paths, color=sys.stdout.isatty())
+        return
+    for edit in entry.edits:
+        yield "    " + _edit_line(edit)
+
+
+def _headline(entry: Entry) -> Iterator[str]:
     when = f"{entry.when:%Y-%m-%d %H:%M}"
     source = f"  thread {entry.thread}" if entry.thread else ""
     turns = f", turns {' '.join(entry.turns)}" if entry.turns else ""
-    click.echo(f"{click.style(short(entry.revision), fg='yellow')}  {when}  {entry.author}{source}{turns}")
-    click.echo(f"    {entry.subject}")
-    for edit in entry.edits:
-        click.echo("    " + _edit_line(edit))
+    yield f"{click.style(short(entry.revision), fg='yellow')}  {when}  {entry.author}{source}{turns}"
+    yield f"    {entry.subject}"
 
 
 def _edit_line(edit: Edit) -> str:
@@ -64,63 +127,185 @@ def _edit_line(edit: Edit) -> str:
     return f"{sign} {edit.id + '  ' if edit.id else ''}{says}"
 
 
-@click.command(short_help="Print a file.")
+@click.command(short_help="Print a file, a commit, or what a conversation taught.")
 @click.argument("tenant")
-@click.argument("what")
+@click.argument("what", required=False)
 @click.option("--at", "revision", metavar="REVISION", help="As it was at this revision.")
+@_selecting
+@click.option("--patch", is_flag=True, help="A commit as git prints it.")
 @json_option
-def show(tenant: str, what: str, revision: str | None, as_json: bool) -> None:
-    """Print a file: WHAT is a memory's id, a path in the repo, or a subject (then its profile)."""
-    from docmem import history, layout, names
-    from docmem.errors import NotFound
+def show(tenant: str, what: str | None, revision: str | None, patch: bool, as_json: bool, **which: str | None) -> None:
+    """Print WHAT: a memory's id, a path in the repo, a subject (then its profile), or a commit (then what it changed).
 
-    repository = _open(tenant)
+    Without WHAT, the options select commits, and each is printed with the texts before and after.
+    """
+    chosen = _select(tenant, **which)
+    if what is not None and _print_file(chosen.repository, what, revision, as_json=as_json):
+        return
+    _show_commits(chosen, what, patch=patch, as_json=as_json)
+
+
+def _print_file(repository: Repository, what: str, revision: str | None, *, as_json: bool) -> bool:
+    from docmem import history, layout, names
+
     at = repository.snapshot(repository.revision(revision) if revision else None)
     memory = history.find_memory(repository, what)
     paths = at.locate(memory) if memory else []
-    candidates = [*paths, what, layout.profile_path(names.subject_key(tenant, what))]
+    candidates = [*paths, what, layout.profile_path(names.subject_key(repository.tenant, what))]
     found = next(((path, data) for path in candidates if (data := at.read(path)) is not None), None)
     if found is None:
-        hint = f"see: docmem log {tenant}; docmem why {tenant} {memory}" if memory else f"see: docmem log {tenant}"
-        raise NotFound(f"tenant {tenant} has no file for {what!r} at {short(at.revision)}", hint=hint)
+        if memory or revision or not repository.has_revision(what):
+            raise _no_file(repository.tenant, what, memory, at.revision)
+        return False
     path, data = found
     text = data.decode("utf-8", "replace")
     if as_json:
         print_json({"path": path, "revision": at.revision, "id": memory, "text": text})
-        return
+        return True
     note(f"{path} at {short(at.revision)}")
     click.echo(text, nl=not text.endswith("\n"))
+    return True
+
+
+def _no_file(tenant: str, what: str, memory: str | None, revision: str) -> DocmemError:
+    from docmem.errors import NotFound
+
+    hint = f"see: docmem log {tenant}; docmem why {tenant} {memory}" if memory else f"see: docmem log {tenant}"
+    return NotFound(f"tenant {tenant} has no file for {what!r} at {short(revision)}", hint=hint)
+
+
+def _show_commits(chosen: _Selection, what: str | None, *, patch: bool, as_json: bool) -> None:
+    from docmem import history
+
+    repository = chosen.repository
+    revision = repository.revision(what) if what is not None else None
+    entries = history.log(
+        repository,
+        paths=chosen.paths,
+        revision=revision,
+        limit=1 if revision else None,
+        thread=chosen.thread,
+        span=chosen.span,
+    )
+    if as_json:
+        print_json([entry.as_json() | {"changes": [_edit_json(edit) for edit in entry.edits]} for entry in entries])
+        return
+    paged(line for entry in entries for line in _shown(chosen, entry, patch=patch))
+
+
+def _shown(chosen: _Selection, entry: Entry, *, patch: bool) -> Iterator[str]:
+    if patch:
+        yield from _entry_lines(chosen, entry, patch=True)
+        return
+    yield from _headline(entry)
+    for edit in entry.edits:
+        yield from _edit_lines(edit)
 
 
 @click.command(short_help="What a commit changed.")
 @click.argument("tenant")
-@click.argument("revision", default="main")
+@click.argument("revision", required=False)
 @click.argument("other", required=False)
+@_selecting
 @click.option("--patch", is_flag=True, help="As git prints it.")
 @json_option
-def diff(tenant: str, revision: str, other: str | None, patch: bool, as_json: bool) -> None:
-    """What one commit changed, or what differs between two revisions."""
+def diff(tenant: str, revision: str | None, other: str | None, patch: bool, as_json: bool, **which: str | None) -> None:
+    """What one commit changed (default: the last), or what differs between two revisions.
+
+    With --since or --until: between the states of main at these times. With --thread: what all commits of one
+    conversation changed, taken together.
+    """
     from docmem import history
 
-    repository = _open(tenant)
-    first = repository.revision(revision)
-    old, new = (first, repository.revision(other)) if other else (None, first)
-    if patch:
-        click.echo(history.patch(repository, old, new, color=sys.stdout.isatty()), nl=False)
-        return
-    edits = history.diff(repository, old, new)
+    chosen = _select(tenant, **which)
+    if chosen.thread is not None:
+        edits = history.thread_diff(chosen.repository, chosen.thread)
+        if patch:
+            raise click.UsageError("--patch and --thread: use docmem log --thread T --patch")
+    else:
+        old, new = _ends(chosen, revision, other)
+        if patch:
+            paged([history.patch(chosen.repository, old, new, paths=chosen.paths, color=sys.stdout.isatty())])
+            return
+        edits = history.diff(chosen.repository, old, new, paths=chosen.paths)
     if as_json:
-        print_json([edit.as_json() | {"before": edit.before, "after": edit.after} for edit in edits])
+        print_json([_edit_json(edit) for edit in edits])
         return
-    for edit in edits:
-        _print_edit(edit)
+    paged(line for edit in edits for line in _edit_lines(edit))
 
 
-def _print_edit(edit: Edit) -> None:
-    click.echo(f"{edit.op} {edit.kind} {edit.id or ''}".rstrip() + f"  {edit.path}")
+def _ends(chosen: _Selection, revision: str | None, other: str | None) -> tuple[str | None, str]:
+    """The two revisions to compare; the first is None for what came before the second."""
+    from docmem import git, history
+
+    repository = chosen.repository
+    if not chosen.span:
+        first = repository.revision(revision or git.MAIN)
+        return (first, repository.revision(other)) if other else (None, first)
+    if revision:
+        raise click.UsageError("give revisions, or --since and --until")
+    before, last = history.ends(repository, chosen.span)
+    if last is None:
+        raise _nothing_then(repository.tenant)
+    return before or git.EMPTY_TREE, last
+
+
+def _nothing_then(tenant: str) -> DocmemError:
+    from docmem.errors import NotFound
+
+    return NotFound(f"tenant {tenant} had no commit on main then", hint=f"see: docmem log {tenant}")
+
+
+def _edit_json(edit: Edit) -> dict[str, Any]:
+    return edit.as_json() | {"before": edit.before, "after": edit.after}
+
+
+def _edit_lines(edit: Edit) -> Iterator[str]:
+    yield f"{edit.op} {edit.kind} {edit.id or ''}".rstrip() + f"  {edit.path}"
     for text, sign, colour in ((edit.before, "-", "red"), (edit.after, "+", "green")):
-        for line in (text or "").splitlines():
-            click.echo(click.style(f"  {sign} {line}", fg=colour))
+        for line in _told(text, other=edit.after if sign == "-" else edit.before, kind=edit.kind):
+            yield click.style(f"  {sign} {line}", fg=colour)
+
+
+def _told(text: str | None, *, other: str | None, kind: str) -> list[str]:
+    """A text's lines; of a profile only those that the other side hasn't."""
+    lines = (text or "").splitlines()
+    return [line for line in lines if line not in (other or "").splitlines()] if kind == "profile" else lines
+
+
+@click.command(short_help="What was remembered at a time.")
+@click.argument("tenant")
+@click.argument("time")
+@click.argument("subject", required=False)
+@json_option
+def at(tenant: str, time: str, subject: str | None, as_json: bool) -> None:
+    """What was remembered at TIME (2026-05-02T10:14:00Z, or a date: its first moment), about everybody or SUBJECT.
+
+    That is what main said then, by the times at which its commits took effect.
+    """
+    from docmem import history, names
+    from docmem.times import format_time
+
+    repository = _open(tenant)
+    when = _time(time)
+    assert when is not None
+    revision = history.at(repository, when)
+    if revision is None:
+        raise _nothing_then(tenant)
+    found = history.remembered(repository, revision, names.subject_key(tenant, subject) if subject else None)
+    if as_json:
+        print_json({"time": format_time(when), "revision": revision, "subjects": [each.as_json() for each in found]})
+        return
+    note(f"revision {short(revision)}")
+    paged(line for each in found for line in _remembered_lines(each))
+
+
+def _remembered_lines(each: Remembered) -> Iterator[str]:
+    yield click.style(each.subject + (f"  {each.label}" if each.label else ""), bold=True)
+    for stored in each.memories:
+        yield f"  {stored.memory.id}  {stored.memory.kind}  {one_line(stored.memory.text)}"
+    for line in each.profile.splitlines():
+        yield f"  profile  {line}"
 
 
 @click.command(short_help="Where a memory comes from.")
@@ -135,23 +320,27 @@ def why(tenant: str, memory: str, as_json: bool) -> None:
     if as_json:
         print_json(life.as_json())
         return
-    click.echo(f"{life.id}  {life.path}")
-    click.echo(f"  {life.text if life.text is not None else '(gone)'}")
+    paged(_life_lines(life))
+
+
+def _life_lines(life: Life) -> Iterator[str]:
+    yield f"{life.id}  {life.path}"
+    yield f"  {life.text if life.text is not None else '(gone)'}"
     for step in life.steps:
-        _print_step(step)
+        yield from _step_lines(step)
 
 
-def _print_step(step: Step) -> None:
+def _step_lines(step: Step) -> Iterator[str]:
     colour = _COLOURS[step.op]
-    click.echo(f"{click.style(step.op, fg=colour)}  {short(step.revision)}  {step.when:%Y-%m-%d %H:%M}  {step.author}")
+    yield f"{click.style(step.op, fg=colour)}  {short(step.revision)}  {step.when:%Y-%m-%d %H:%M}  {step.author}"
     if step.thread:
-        click.echo(f"    from thread {step.thread}, turns {' '.join(step.turns)}")
+        yield f"    from thread {step.thread}, turns {' '.join(step.turns)}"
     if step.quote:
-        click.echo(f"    “{step.quote}”")
+        yield f"    “{step.quote}”"
     if step.approved_by:
-        click.echo(f"    approved by {step.approved_by}")
+        yield f"    approved by {step.approved_by}"
     if step.text:
-        click.echo(f"    {one_line(step.text)}")
+        yield f"    {one_line(step.text)}"
 
 
 @click.command(short_help="Take back a commit or a memory.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from docmem.config import set_default
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +23,16 @@ def print_json(value: Any) -> None:
     """One JSON value, indented on a terminal and on one line elsewhere."""
     indent = 2 if sys.stdout.isatty() else None
     click.echo(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def paged(lines: Iterable[str]) -> None:
+    """Lines of text, through a pager where a terminal shows them."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            click.echo(line, nl=not line.endswith("\n"))
+        return
+    set_default("LESS", "FRX")  # as git does: colours, and no pager for what fits on the screen
+    click.echo_via_pager((line if line.endswith("\n") else f"{line}\n" for line in lines), color=True)
 
 
 def note(message: str) -> None:

@@ -7,6 +7,7 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 
 from __future__ import annotations
 
+from docmem.git.chain import paths, times, versions_ever
 from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
 from docmem.git.objects import (
     blob_id,
@@ -28,13 +29,25 @@ from docmem.git.people import person
 from docmem.git.process import version
 from docmem.git.references import REF_LOCK_SECONDS, has_ref, move_ref, ref_times, refs
 from docmem.git.repos import LOCK_SECONDS, init, is_repo, lock
-from docmem.git.values import ENGINE, MAIN, NONE, Author, Change, Commit
+from docmem.git.rewriting import fetch, move_refs, objects, rewrite
+from docmem.git.upkeep import (
+    drop_notes_of_git,
+    drop_unreachable,
+    keeps,
+    leftovers,
+    new_generation,
+    packs,
+    repack,
+    write_commit_graph,
+)
+from docmem.git.values import EMPTY_TREE, ENGINE, MAIN, NONE, Author, Change, Commit
 from docmem.git.writing import commit
 
 __all__ = [
     "Author",
     "Change",
     "Commit",
+    "EMPTY_TREE",
     "ENGINE",
     "LOCK_SECONDS",
     "MAIN",
@@ -45,6 +58,9 @@ __all__ = [
     "close",
     "commit",
     "commits_with_prefix",
+    "drop_notes_of_git",
+    "drop_unreachable",
+    "fetch",
     "files",
     "grep",
     "has_commit",
@@ -55,11 +71,18 @@ __all__ = [
     "is_ancestor",
     "is_first_parent_ancestor",
     "is_repo",
+    "keeps",
+    "leftovers",
     "lock",
     "merge_file",
     "move_ref",
+    "move_refs",
+    "new_generation",
+    "objects",
     "obstructed",
+    "packs",
     "patch",
+    "paths",
     "paths_ever",
     "person",
     "read_blob",
@@ -67,7 +90,12 @@ __all__ = [
     "read_file",
     "ref_times",
     "refs",
+    "repack",
     "resolve",
+    "rewrite",
+    "times",
     "tree_id",
     "version",
+    "versions_ever",
+    "write_commit_graph",
 ]

@@ -60,15 +60,19 @@ def history(
     since: str | None = None,
     paths: Sequence[str] = (),
     limit: int | None = None,
+    saying: str | None = None,
 ) -> Iterator[Commit]:
     """Commits of the first-parent chain of `revision`, newest first, each with its changes against its first parent.
 
-    `since`: only those that `since` doesn't have. `paths`: only commits that change one of these files or folders.
+    `since`: only those that `since` doesn't have. `paths`: only commits that change one of these files or folders; a
+    single one is answered from the commit-graph's changed paths. `saying`: only those whose message has these words.
     """
     arguments = ["log", "--first-parent", "-m", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-color"]
     arguments += ["--format=" + "%x00".join(_FIELDS)]
     if limit is not None:
         arguments.append(f"--max-count={limit}")
+    if saying is not None:
+        arguments += ["--fixed-strings", f"--grep={saying}"]
     arguments.append(revision)
     if since is not None:
         arguments.append(f"^{since}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from docmem.errors import GitError, NotFound
+from docmem.git.generation import generation
 from docmem.git.process import environment, run, text
 from docmem.git.values import MAIN, REGULAR
 
@@ -33,16 +34,25 @@ class _Reader:
         self.git_dir = git_dir
         self.lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._generation: tuple[int, int] | None = None
 
     def read(self, object_id: str) -> tuple[str, bytes]:
         """Type and content. Raises `NotFound`; `GitError` where cat-file dies twice."""
         with self.lock:
+            self._renew()
             for _ in range(2):
                 found = self._ask(object_id)
                 if found is not None:
                     return found
                 self._end()
         raise GitError(f"git cat-file does not stay alive in {self.git_dir}")
+
+    def _renew(self) -> None:
+        # An open cat-file keeps its packs mapped: it would serve what was erased since it started.
+        now = generation(self.git_dir)
+        if now != self._generation:
+            self._end()
+            self._generation = now
 
     def _ask(self, object_id: str) -> tuple[str, bytes] | None:
         if self._process is None:

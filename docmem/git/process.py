@@ -66,13 +66,16 @@ def run_for_person(
     index: Path | None = None,
     ok: tuple[int, ...] = (0,),
     timeout: float | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command in `folder` with its user's own configuration and keys. Raises `GitError`, `TryAgain`.
 
     `index`: instead of the work tree's own. `timeout`: seconds, for what goes over a network.
+    `variables`: added to the environment.
     """
-    variables = person_environment() | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
-    done = _completed(["git", "-C", str(folder), "--literal-pathspecs", *arguments], variables, stdin, timeout)
+    more = dict(variables or {}) | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
+    command = ["git", "-C", str(folder), "--literal-pathspecs", *arguments]
+    done = _completed(command, person_environment() | more, stdin, timeout)
     if done.returncode not in ok:
         raise GitError(f"git {arguments[0]} failed in {folder} (exit {done.returncode}): {words_of(done)}")
     return done

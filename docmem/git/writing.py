@@ -55,7 +55,7 @@ def _fast_import(
     if base is not None:
         stream.append(f"from {base}\n".encode())
     for path, data in files.items():
-        stream.append(b"D " + _quoted(path) + b"\n" if data is None else b"M 100644 inline " + _quoted(path) + b"\n")
+        stream.append(b"D " + quoted(path) + b"\n" if data is None else b"M 100644 inline " + quoted(path) + b"\n")
         if data is not None:
             stream.append(_data(data))
     # The ref is reset, so that nothing stays of it. `get-mark` answers before the pack is final: only exit 0 counts.
@@ -77,7 +77,8 @@ def _data(content: bytes) -> bytes:
     return b"data %d\n%b\n" % (len(content), content)
 
 
-def _quoted(path: str) -> bytes:
+def quoted(path: str) -> bytes:
+    """A path as fast-import reads it."""
     # Unquoted, a line feed in a path would end it, and the rest would be read as a command.
     raw = path.encode("utf-8", "surrogateescape")
     return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'

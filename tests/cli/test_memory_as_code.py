@@ -1,6 +1,10 @@
 """`log`, `show`, `diff`, `why`, `revert` on the command line."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +34,53 @@ def test_log_tells_what_each_commit_did(shell: Shell, learned: tuple[str, str]) 
     assert len(shell("log", "acme", "--memory", TEA.id[:8], "--json").json) == 2
     assert len(shell("log", "acme", "--subject", "ana", "--json").json) == 2
     assert shell("log", "acme", "--subject", "bob", "--json").json == []
+
+
+def test_log_is_of_a_conversation_or_a_time(shell: Shell, learned: tuple[str, str]) -> None:
+    assert [row["revision"] for row in shell("log", "acme", "--thread", "web-1", "--json").json] == [learned[0]]
+    assert shell("log", "acme", "--since", "2999-01-01", "--json").json == []
+    assert len(shell("log", "acme", "--until", "2999-01-01T00:00:00Z", "--json").json) == 3
+    assert "+Ana likes green tea." in shell("log", "acme", "--memory", TEA.id, "-n", "1", "--patch").out
+    wrong = shell("log", "acme", "--since", "yesterday")
+    assert (wrong.code, "'yesterday' is not a time" in wrong.err) == (1, True)
+
+
+def test_show_prints_commits_with_their_texts(shell: Shell, learned: tuple[str, str]) -> None:
+    assert "  - Ana likes tea.\n  + Ana likes green tea." in shell("show", "acme", learned[1]).out
+    [row] = shell("show", "acme", "--thread", "web-1", "--json").json
+    assert [edit["after"] for edit in row["changes"]] == ["Ana likes tea."]
+    assert "+Ana likes tea." in shell("show", "acme", learned[0], "--patch").out
+
+
+def test_diff_is_between_times_or_of_a_conversation(shell: Shell, learned: tuple[str, str]) -> None:
+    [row] = shell("diff", "acme", "--thread", "web-1", "--json").json
+    assert (row["op"], row["after"]) == ("create", "Ana likes tea.")
+    rows = shell("diff", "acme", "--since", "1999-01-01", "--subject", "ana", "--json").json
+    assert [row["after"] for row in rows] == ["Ana likes green tea."]
+    assert shell("diff", "acme", "--until", "1999-01-01").code == 1
+
+
+def test_at_tells_what_was_remembered_then(shell: Shell, learned: tuple[str, str]) -> None:
+    found = shell("at", "acme", "2999-01-01", "ana", "--json").json
+    assert found["revision"] == learned[1]
+    assert [each["text"] for each in found["subjects"][0]["memories"]] == ["Ana likes green tea."]
+    assert "Ana likes green tea." in shell("at", "acme", "2999-01-01").out
+    assert shell("at", "acme", "1999-01-01").code == 1
+
+
+def test_colours_and_a_pager_are_for_a_terminal_alone(
+    shell: Shell, settings: Settings, learned: tuple[str, str], tmp_path: Path
+) -> None:
+    assert "\x1b[" not in shell("log", "acme").out
+    log = f"{sys.executable} -m docmem log acme -n 1"
+    done = subprocess.run(
+        ["script", "--quiet", "--command", log, "/dev/null"],
+        env=os.environ | {"PAGER": "sed s/^/paged:/", "DOCMEM_ROOT": str(settings.root), "TERM": "xterm"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "paged:\x1b[33m" in done.stdout
 
 
 def test_show_prints_a_memory_a_path_or_a_profile_now_or_then(shell: Shell, learned: tuple[str, str]) -> None:

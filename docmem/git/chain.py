@@ -1,0 +1,59 @@
+"""The first-parent chain: when each commit took effect; and what a path or a revision ever held."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from docmem.errors import NotFound
+from docmem.git.process import environment, run, text
+from docmem.git.values import REGULAR
+
+
+def times(git_dir: Path, revision: str) -> dict[str, datetime]:
+    """The effective time of each commit of the first-parent chain, newest first: its own, or its parent's if later.
+
+    A clock that went back makes no commit older than the one it stands on, so these never fall along the chain.
+    """
+    words = _output(git_dir, "rev-list", "--first-parent", "--timestamp", revision).decode().split()
+    seconds = list(accumulate(map(int, words[-2::-2]), max))
+    return dict(zip(words[1::2], map(_time, reversed(seconds)), strict=True))
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def paths(git_dir: Path, revision: str, folder: str) -> list[str]:
+    """Every path below a folder, by one process."""
+    listing = _output(git_dir, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision, folder)
+    return text(listing).split("\0")[:-1]
+
+
+def _output(git_dir: Path, *arguments: str) -> bytes:
+    """What a command prints. One pipe alone is read in large pieces; two take turns, 32 KB at a time."""
+    done = subprocess.run(
+        ["git", "--git-dir", str(git_dir), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(git_dir),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NotFound(f"git {arguments[0]} can't read {arguments[-1]} in {git_dir}")
+    return done.stdout
+
+
+def versions_ever(git_dir: Path, path: str) -> set[tuple[str, str]]:
+    """(path, blob id) of each version that any commit of any ref has of a file, or of the files in a folder."""
+    arguments = ("log", "--all", "--full-history", "-m", "--raw", "-z", "--no-renames", "--no-abbrev", "--format=")
+    fields = text(run(git_dir, *arguments, "--", path).stdout).split("\0")
+    found = set()
+    for facts, name in pairwise(fields):
+        if facts.lstrip("\n").startswith(":"):
+            old_mode, new_mode, old, new, _ = facts.lstrip("\n").lstrip(":").split(" ")
+            found |= {(name, blob) for mode, blob in ((old_mode, old), (new_mode, new)) if mode in REGULAR}
+    return found
