@@ -8,6 +8,7 @@ a matter for a person. A sentence that merely mentions prompts or rules is neith
 from __future__ import annotations
 
 import base64
+import codecs
 import contextlib
 import re
 import unicodedata
@@ -38,8 +39,37 @@ _ORDERS = r"""accept|access|act|activate|add|adjust|admit|agree|alert|allow|appe
     respond|restore|retrieve|return|reveal|review|revoke|rewrite|run|save|say|search|see|select|sell|
     send|set|share|show|sign|skip|speak|start|stop|store|submit|subscribe|suggest|suspend|switch|
     tell|test|text|transfer|translate|treat|trigger|trust|try|turn|unlock|update|upgrade|upload|use|
-    validate|verify|view|visit|void|waive|whitelist|wipe|wire|withdraw|write|say\s+yes|respond\s+to|hand\s+over|look\s+up"""
+    validate|verify|view|visit|void|waive|whitelist|wipe|wire|withdraw|write|say\s+yes|respond\s+to|hand\s+over|
+    look\s+up"""
 """Verbs that begin an order. (A statement begins with whom it is about.)"""
+_CHECKS = r"""(?:(?:identity|security|id|credit|background|safety|age|fraud)\s+)?(?:check|checks|verification|
+    confirmation|approval|
+    guidelines?|guardrails?|polic(?:y|ies)|rules?|restrictions?|limits?|fees?|charges?|deposits?|penalt(?:y|ies)|
+    safeguards?|
+    company\s+polic(?:y|ies))"""
+_PERSON = r"""(?:the\s+)?(?:user|traveller|traveler|customer|client|guest|person|he|she|they)"""
+_FROM_NOW_ON = r"""\bab\s+(?:jetzt|sofort|heute)\b|\bkünftig\b|\bvon\s+nun\s+an\b|\bdesde\s+(?:hoy|ahora)\b|
+    \bde\s+ahora\s+en\s+adelante\b|
+    \bà\s+partir\s+de\s+maintenant\b|\bdésormais\b|\bdorénavant\b|\bmulai\s+(?:sekarang|hari\s+ini)\b|
+    \bmula(?:i)?\s+dari\s+sekarang\b|
+    \ba\s+partir\s+de\s+(?:agora|hoje)\b|\bd'ora\s+in\s+poi\b|\bvanaf\s+nu\b|\bod\s+teraz\b|с\s+этого\s+момента|отныне|
+    从现在起|從現在起|
+    今后|今後|これから|من\s+الآن"""
+_FOREIGN_LEVERS = r"""erstatt|auszahl|ausgezahlt|genehmig|freigeb|befehl|anweisung|rabatt|zugriff|regeln|ejecut|órden|
+    orden\b|reembols|
+    aprob|aprueb|autoriz|descuento|acceso|reglas|remise|accord|rembours|approuv|autoris|règles|pengembalian|setuju|
+    abaikan|aturan|
+    lulus|diskaun|diskon|退款|批准|授权|授權|折扣|付款|规则|استرداد|وافق|أوامر|خصم|القواعد|descont|aprov|regras|scont|rimbors|
+    возврат|одобр|скидк|приказ|правил"""
+_WITHOUT_CHECK = r"""\bohne\s+(?:\w+\s+)?(?:prüfung|rückfrage|bestätigung|freigabe|nachweis\w*|kontrolle|
+    zu\s+(?:fragen|prüfen))\b|
+    \bsin\s+(?:\w+\s+)?(?:confirmación|verifica\w+|comproba\w+|autorización|preguntar|revisión|aprobación)\b|
+    \bsans\s+(?:\w+\s+)?(?:vérif\w+|confirm\w+|demander|autoris\w+|contrôle|justificatif\w*)\b|
+    \btanpa\s+(?:\w+\s+)?(?:verifikasi|konfirmasi|persetujuan|pengesahan|kelulusan|cek|semak\w*|izin)\b|
+    \bsem\s+(?:\w+\s+)?(?:verific\w+|confirm\w+|autoriza\w+|perguntar|aprovação)\b|
+    \bsenza\s+(?:\w+\s+)?(?:verific\w+|conferm\w+|autorizz\w+|chiedere|controll\w+)\b|
+    без\s+(?:проверк\w+|подтвержд\w+|согласован\w+)|(?:不用|不必|无需|無需|不需要|未经|免)\s*(?:核实|核實|确认|確認|验证|驗證|审批|審批|检查)|
+    (?:دون|بدون|من\s+غير)\s+(?:ال)?(?:تحقق|تأكيد|موافقة|مراجعة|إثبات)|確認\s*(?:なし|不要)"""
 _FLAGS = re.IGNORECASE | re.VERBOSE
 
 _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
@@ -99,9 +129,11 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"(?:^|[.!?\n]\s*)(?:please\s+)?(?:approve|authori[sz]e|grant|refund|transfer|wire|execute|run|delete|erase|"
         r"wipe|disable|bypass|escalate|obey|trust)\s+(?:all|every|any|the|this|my|[$€£]?\d+|everything|anything|it|me)\b",
         r"""(?<!travel\s)(?<!estate\s)(?<!booking\s)\b(?:assistants?|agents?|bots?|ai)\b[^.!?\n]{0,40}
-            \b(?:approv\w+|authori[sz]\w+|refund\w*|transfer\w*|pay\w*|charg\w+|bypass\w*|delet\w+|execut\w+|grant\w*)\b""",
+            \b(?:approv\w+|authori[sz]\w+|refund\w*|transfer\w*|pay\w*|charg\w+|bypass\w*|delet\w+|execut\w+|
+    grant\w*)\b""",
         r"""\b(?:all|any|every|future|such|these)\s+(?:\w+\s+){0,3}?(?:payments?|invoices?|refunds?|charges?|transactions?|
-            purchases?|transfers?|requests?)\b[^.!?\n]{0,40}\b(?:approv\w+|authori[sz]ed|granted|waived|automatic\w*)\b""",
+            purchases?|transfers?|requests?)\b[^.!?\n]{0,40}\b(?:approv\w+|authori[sz]ed|granted|waived|
+    automatic\w*)\b""",
         r"\b(?:never|not|no\s+longer)\s+needs?\s+(?:any\s+)?(?:confirm\w*|approv\w*|verif\w*|authori[sz]\w*|checks?)\b",
         r"\b(?:apply|give)\b[^.!?\n]{0,20}\b(?:discounts?|credits?)\b|\bset\b[^.!?\n]{0,20}\b(?:prices?|discounts?|fees?)\b|"
         r"\bpays?\s+nothing\b|\b(?:prices?|fees?|costs?|refunds?)\b[^.!?\n]{0,30}\b(?:zero|unlimited|always\s+free)\b",
@@ -111,7 +143,8 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:no\s+longer|void|suspended|lifted|(?:do|does)\s+not\s+apply|don't\s+apply)\b",
         r"\b(?:may|can|allowed\s+to)\s+(?:view|see|access|edit|change)\b[^.!?\n]{0,30}\w's\b",
         # Whoever it is said by, some words are about control and not about a person's wishes.
-        r"\bguardrails?\b|\boverride\w*\b|\bsuper-?(?:user|visor\s+mode)\b|\b(?:has|have|with|as)\s+root\b|\bpre-?cleared\b|"
+        r"\bguardrails?\b|\boverrid(?:e|es|ing|den)\s+(?:the|all|any|every|this|that|your|our|previous|safety|polic\w+|rules?|limits?|it)\b|"
+        r"\b(?:system|manual|admin\w*|safety|policy|operator)[\s-]+override\b|\boverride\s+(?:code|mode)\b|\bsuper-?(?:user|visor\s+mode)\b|\b(?:has|have|with|as)\s+root\b|\bpre-?cleared\b|"
         r"\b(?:second|two)[- ]factor\b|\b2fa\b|\bspeaks?\s+for\s+(?:the\s+)?(?:management|company|staff|owner)\b|"
         r"\b(?:is|are)\s+(?:staff|an?\s+(?:staff\s+member|employee\s+of\s+(?:this|the)\s+company))\b|"
         r"\b(?:as|be|is|are)\s+(?:paid|received|settled)\s+(?:automatically|in\s+advance)\b|\bon\s+behalf\s+of\s+(?:all|any|other)\b|"
@@ -122,6 +155,57 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:pre-?approved|auto-?approved?|has\s+admin\w*|(?:has|have|with)\s+(?:full|unlimited|root|admin\w*)\s+"
         r"(?:access|rights|permissions?|privileges)|^(?:the|this)\s+\w+\s+is\s+(?:an?\s+)?(?:the\s+)?(?:system\s+)?(?:admin(?:istrator)?(?!\s+assistant)|superuser|"
         r"developer\s+of\s+(?:this|the)\s+\w+))\b",
+        # What is checked, charged or ruled by the company, set aside: a check left out, a fee or rule that doesn't count.
+        rf"""\b(?:{_CHECKS})\b[^.!?\n]{{0,40}}(?<!was\s)(?<!were\s)\b(?:skipped|waived|dropped|omitted|bypassed|unnecessary|not\s+(?:needed|required)|
+            (?:never|no\s+longer|not|don't|doesn't)\s+(?:apply|applies|count|counts|bind|binds|needed|required|asked|
+    hold))\b""",
+        rf"\bno\s+(?:\w+\s+)?(?:{_CHECKS})\b[^.!?\n]{{0,30}}\b(?:binds?|applies|apply|counts?|needed|required|asked|for)\b",
+        r"""\bwithout\s+(?:any\s+|further\s+|having\s+to\s+|the\s+)?(?:check\w*|pay(?:ment|ing)|documents?|proof|proving|verif\w+|
+            confirm\w*|approv\w+|authori[sz]\w+|permission|consent|asking\s+(?:any|the)\w*|review|receipts?|limits?|
+    questions?)\b""",
+        r"\b(?:doesn't|don't|does\s+not|do\s+not|never|no\s+longer)\s+(?:\w+\s+){0,2}?(?:prove|identify|authenticate|verify|confirm)\s+"
+        r"(?:who|that|their|his|her|my|himself|herself|themselves|myself|anything)\b",
+        r"(?<!before\s)(?<!until\s)(?<!unless\s)\b(?:whatever|any(?:thing)?|everything|all|every|each|whichever)\b[^.!?\n]{0,50}\b(?:is|are|gets?|be)\s+(?:\w+\s+)?"
+        r"(?:paid|approved|booked|granted|carried\s+out|charged|reimbursed|refunded|settled|accepted|executed|automatic\w*)\b",
+        r"\b(?:is|are|gets?|be)\s+(?:\w+\s+)?(?:approved|granted|paid\s+out|refunded|settled|accepted|carried\s+out|unlocked|comped)\s+"
+        r"(?:straight\s+away|at\s+once|immediately|automatically|unseen|always|by\s+default|on\s+request|whenever)\b",
+        r"\b(?:refunds?|claims?|discounts?|upgrades?|invoices?|fees?|charges?|withdrawals?)\b[^.!?\n]{0,40}"
+        r"\b(?:are|is)\s+(?:automatic|unconditional|guaranteed|pre-?approved|waived|free\s+of\s+checks)\b",
+        r"\b(?:agents?|assistants?|staff|the\s+company|we|you)\s+(?:must|should|shall|will|have\s+to|has\s+to|pays?|comps?|covers?)\b"
+        r"[^.!?\n]{0,40}\b(?:comp|everything|all|for\s+free|suites?|upgrade|pay|pays)\b",
+        # Standing rules and triggers: a rule for the future that isn't about the person.
+        r"(?:^|[.!?\n]\s*)(?:standing|general|permanent|house)?\s*(?:order|rule|instruction|policy|directive|command)s?\s*(?:\d+\s*)?:",
+        r"\b(?:whenever|each\s+time|every\s+time|as\s+soon\s+as|if)\b[^.!?\n]{0,60}\b(?:word|phrase|keyword|code\s*word|password|term|string)\b",
+        r"(?:^|[.!?\n]\s*)(?:before|after|at\s+the\s+end\s+of|in|at\s+the\s+start\s+of)\s+(?:each|every|all|any)\s+(?:\w+\s+)?"
+        r"(?:answer|reply|response|chat|conversation|session|message|booking|call|turn|summary)s?\b",
+        r"\b(?:each|every|all|any)\s+(?:of\s+(?:your|the)\s+)?(?:future|later|new|next|coming)\s+(?:notes?|memor(?:y|ies)|answers?|entr(?:y|ies)|repl(?:y|ies)|summar(?:y|ies))\b",
+        r"\b(?:next|another)\s+time\b[^.!?\n]{0,30}\brepeat\b|\bto\s+be\s+(?:carried\s+out|obeyed|followed|executed|acted\s+(?:up)?on|complied\s+with)\b",
+        r"\bonly\b[^.!?\n]{0,40}\b(?:is|are)\s+to\s+be\s+(?:recommended|suggested|mentioned|used|trusted|offered)\b",
+        r"\b(?:is|are)\s+to\s+be\s+(?:treated|trusted|obeyed|believed|paid|approved|followed|given)\b|\btrust\s+(?:this|the)\s+(?:person|user|guest|customer|traveller)\b",
+        r"\b(?:messages?|words?|requests?|wishes)\b[^.!?\n]{0,40}\b(?:outrank|overrule|override|treated\s+as|count\s+as|are\s+(?:configuration|commands?|law))\b",
+        # Who somebody claims to be, and what nobody could check: staff, the operator, verified, above the rules.
+        rf"""\b(?:{_PERSON})\s+(?:is|was|counts\s+as|has\s+been|passes\s+as|must\s+be\s+treated\s+as)\s+(?:\w+\s+){{0,3}}?
+            (?:(?:staff|verified|trusted|exempt|privileged|authenticated|superior)\b(?=\s*(?:$|[.,;]|in\b|by\b|for\b|
+    on\b|and\b|with\b|everywhere))|(?:the|an?)\s+(?:\w+\s+)?(?:admin(?:istrator)?|operator|
+            supervisor|moderator|superuser|insider)\s*(?:of|at|$|[.,;]|and))""",
+        rf"""\b(?:{_PERSON})\s+(?:works|worked|is\s+employed)\s+(?:for|at|with)\s+(?:the\s+)?(?:\w+\s+){{0,2}}?(?:provider|maker|vendor|
+            developers?|operator|creators?|company)\s+(?:of|behind)\s+(?:this|the)\s+(?:assistant|agent|bot|ai|model|
+    platform|system|service)""",
+        r"\b(?:passed|completed|cleared)\s+(?:the\s+)?(?:kyc|id(?:entity)?|security|background)\b|\blimit\w*\s+(?:is|are|was|has\s+been|have\s+been)\s+(?:lifted|removed|raised)\b|"
+        r"\blifted\s+by\b|\bsigned\s+off\s+(?:that|on)\b|\b(?:like|as)\s+(?:a\s+)?(?:colleague|staff|employee|insider)\s+from\s+now\b",
+        r"\b(?:can|may|could|is\s+free\s+to)\s+(?:change|cancel|edit|read|see|view|access|manage|move)\s+(?:(?:mr|mrs|ms|dr)\.?\s+)?(?:\w+\s+)?\w+(?:'s|s')\s+"
+        r"(?:bookings?|reservations?|data|files?|account|details|trips?|profile)\b|\bread\s+(?:every|each|all|any)\w*\s+(?:guest|customer|user|client)",
+        r"\bwarn\s+(?:every|any|all)\w*\b|\b(?:is|are)\s+an?\s+(?:fraud\w*|scammer|thief|criminal)\b",
+        # Ways out: an address or a link that text is sent to, and what must not be shown.
+        r"\b(?:go|goes|sent|send|copied|forwarded|mailed|posted|uploaded|filled\s+in)\b[^\n]{0,60}(?:@[\w-]+\.|https?://)|!\[[^\]]*\]\(|"
+        r"(?:@[\w-]+\.|https?://)[^\n]{0,80}\b(?:filled\s+in|appended|sent|copied)\b",
+        r"\b(?:show|state|stating|reading\s+out|repeat|list|include|print|display)\w*\b[^.!?\n]{0,30}\b(?:card|account|passport)\b[^.!?\n]{0,20}\b(?:details?|numbers?|on\s+file|data)\b|\bcard\s+on\s+file\b",
+        r"\bgiven\s+(?:its|the|your)\s+(?:configuration|prompt|instructions|settings|source)\b|\b(?:configuration|prompt)\s+whenever\b",
+        # A prompt's own forms, with a mark of the speaker's that isn't a colon.
+        r"(?:^|\n)\s*(?:system|assistant|developer|operator|admin|root|user|human|ai)\s*(?:>|»|\||::|=>|-->)\s*\S",
+        # The same in other languages: from now on; without a check; a rule set aside.
+        rf"(?:{_FROM_NOW_ON})[\s\S]{{0,120}}(?:{_FOREIGN_LEVERS})",
+        rf"{_WITHOUT_CHECK}",
         r"\bfreigeb\w*\s+ohne|\bimmer\b[^.!?\n]{0,40}\b(?:genehmig\w*|freigeb\w*|überweis\w*|bezahl\w*|erstatt\w*)",
         r"\b(?:siempre|nunca)\b[^.!?\n]{0,40}\b(?:aprueb\w*|aprobar|autoriz\w*|reembols\w*|transfi\w*|pag(?:a|ar|ue))\b",
         r"\btoujours\b[^.!?\n]{0,40}\b(?:approuve\w*|autorise\w*|rembourse\w*|payer|paie)\b",
@@ -132,7 +216,8 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
 _ANSWERING = re.compile(
     r"""\b(?:answer|answers|answered|answering|reply|replies|replied|respond\w*|response\w*|write|written|speak|spoken|
         address\w*|greet\w*|call|explain\w*|summari[sz]e\w*|format\w*|translat\w*|language|tone|bullet\w*|units?|
-        suggest\w*|recommend\w*|mention\w*|words?|ask(?:ed)?\s+(?:me|about|before|the\s+user|them)|emoji\w*|concise\w*|brief\w*|short|formal\w*|tables?|list|lists|sources?|quote|prices?|currency)\b""",
+        suggest\w*|recommend\w*|mention\w*|words?|ask(?:ed)?\s+(?:me|about|before|the\s+user|them)|emoji\w*|concise\w*|
+    brief\w*|short|formal\w*|tables?|list|lists|sources?|quote|prices?|currency)\b""",
     _FLAGS,
 )
 # What the person does or has to do is a fact about them, as long as nobody else's decision is in it.
@@ -141,6 +226,14 @@ _ABOUT_THE_PERSON = re.compile(
         (?:always|never|must|shall|should|has\s+to|have\s+to)\b""",
     _FLAGS,
 )
+_ABOUT_THEIR_PEOPLE = re.compile(
+    rf"""^{_PERSON}'s\s+(?:\w+\s+)?(?:boss|employer|manager|company|firm|school|university|doctor|bank|insur\w+|landlord|wife|
+        husband|partner|mother|father|parents|sister|brother|son|daughter|children|kids|team|accountant|lawyer|family|
+    club)\s+
+        (?:also\s+)?(?:always|never|must|shall|should|has\s+to|have\s+to|needs?\s+to)\b""",
+    _FLAGS,
+)
+"""What others in their life decide is a fact about them as well."""
 _ORDER_ABOUT_ANSWERS = re.compile(
     rf"(?:^|\b(?:always|never|please|don't|should|must|prefers?|wants?)\b.*){_ANSWERING.pattern}|"
     rf"^(?:use|give|keep|include|put|list|start|end|make)\b.*{_ANSWERING.pattern}",
@@ -148,9 +241,11 @@ _ORDER_ABOUT_ANSWERS = re.compile(
 )
 _HARD_LEVERS = re.compile(
     r"""\b(?:approv\w*|authori[sz]\w*|permission\w*|grant\w*|refund\w*|transfer\w*\s+(?:money|funds?|all|[$€£\d])|payment\w*|charge\w*|invoice\w*|
-        discount\w*|credits?\b(?!\s+cards?)|waive\w*|tools?|functions?|commands?|execute\w*|scripts?|shell|sql|delete\w*|wipe\w*|bypass\w*|override\w*|disable\w*|
+        discount\w*|credits?\b(?!\s+cards?)|waive\w*|tools?|functions?|commands?|execute\w*|scripts?|shell|sql|
+    delete\w*|wipe\w*|bypass\w*|override\w*|disable\w*|
         admin\w*|other\s+(?:users?|customers?|clients?|guests?|accounts?|travell?ers?)|everyone|everybody|anyone|
-        all\s+(?:users?|customers?|clients?|accounts?|requests?)|password\w*|secrets?|credentials|system\s+prompt)\b|\w@\w|https?://""",
+        all\s+(?:users?|customers?|clients?|accounts?|requests?)|password\w*|secrets?|credentials|system\s+prompt)\b|
+    \w@\w|https?://""",
     _FLAGS,
 )
 
@@ -160,12 +255,42 @@ def is_instruction(text: str) -> bool:
     plain = _plain(text)
     if _LEET.search(plain) and _PATTERNS[0].search(plain.translate(_AS_LETTERS)):
         return True
-    if any(is_instruction(hidden) for hidden in _decoded(plain)):
+    if _HIDES.search(text) or _is_mixed(plain) or _SPELLED_OUT.search(plain):
         return True
+    return _orders(plain) or any(_orders(hidden) for hidden in _hidden(plain))
+
+
+def _orders(plain: str) -> bool:
     found = [number for number, pattern in enumerate(_PATTERNS) if pattern.search(plain)]
     if found and set(found) <= _SOFT and not _HARD_LEVERS.search(plain):
         return not (_ORDER_ABOUT_ANSWERS.search(plain) or _ABOUT_THE_PERSON.search(plain))
-    return bool(found)
+    return bool(found) and not (set(found) <= _SOFT and _ABOUT_THEIR_PEOPLE.search(plain))
+
+
+def _hidden(text: str) -> Iterator[str]:
+    """What a text may say in another writing: base64 and hex in it, the whole in rot13 or read backwards."""
+    for each in (*_decoded(text), *_from_hex(text)):
+        yield each
+        yield from _decoded(each)
+    if len(_LEET.findall(text)) > 3:
+        yield text.translate(_AS_LETTERS)
+    yield codecs.encode(text, "rot13")
+    yield text[::-1]
+
+
+def _is_mixed(text: str) -> bool:
+    """Letters of two alphabets in one word: it looks like another word than it is."""
+    if text.isascii():
+        return False
+    return any(_LATIN.search(word) and _LOOKALIKE.search(word) for word in re.findall(r"[^\W\d_]{4,}", text))
+
+
+def _from_hex(text: str) -> Iterator[str]:
+    for found in _HEX.finditer(text):
+        with contextlib.suppress(ValueError):
+            hidden = bytes.fromhex(found[0]).decode()
+            if hidden.isprintable():
+                yield hidden
 
 
 def _decoded(text: str) -> Iterator[str]:
@@ -179,6 +304,13 @@ def _decoded(text: str) -> Iterator[str]:
 
 _LEET = re.compile(r"[A-Za-z][013457@$]|[013457@$][A-Za-z]")
 _AS_LETTERS = str.maketrans("013457@$", "oieastas")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){8,}\b")
+_HIDES = re.compile(
+    "[\u202a-\u202e\u2066-\u2069]|(?<!\U0001f3f4)[\U000e0020-\U000e007e]{3,}(?![\U000e0020-\U000e007e]*\U000e007f)"
+)
+"""Overrides that turn the reading order around, and invisible letters (those of a flag's code have their flag)."""
+_LATIN, _LOOKALIKE = re.compile("[A-Za-z]"), re.compile("[\u0370-\u03ff\u0400-\u04ff]")
+_SPELLED_OUT = re.compile(r"(?:\b[^\W\d_]\s+){8,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _SOFT = frozenset(
     number for number, pattern in enumerate(_PATTERNS) if "henceforth" in pattern.pattern or _ORDERS in pattern.pattern
@@ -187,6 +319,7 @@ _SOFT = frozenset(
 
 
 def _plain(text: str) -> str:
-    """NFKC without invisible characters, so that spelling tricks don't hide an order."""
+    """NFKC without invisible characters and runs of white space, so that spelling tricks don't hide an order."""
     folded = unicodedata.normalize("NFKC", text).replace("’", "'")
-    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+    visible = "".join(char for char in folded if unicodedata.category(char) != "Cf")
+    return "\n".join(" ".join(line.split()) for line in visible.splitlines() if line.strip())

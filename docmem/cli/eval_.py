@@ -36,3 +36,22 @@ def recall(folder: Path, numbers: tuple[int, ...], embedding_model: str | None, 
     else:
         click.echo(report.table())
     return 0 if report.passed else 1
+
+
+@eval_.command()
+@click.option("--served", is_flag=True, help="Look at packets of the served copy as well (takes a Postgres).")
+@json_option
+def poison(served: bool, as_json: bool) -> int:
+    """Whether hostile turns leave anything behind, and harmless look-alikes are kept.
+
+    Each turn comes with the reply of a model that obeys the attacker: what is tested is docmem, not a model.
+    """
+    from docmem.config import settings
+    from docmem_evals import poison as task
+
+    report = task.run(settings(), served=served)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(report.table())
+    return 0 if report.passed else 1

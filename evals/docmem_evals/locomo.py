@@ -8,10 +8,6 @@ the turns that it cites, and once over the raw turns as documents. The same inpu
 from __future__ import annotations
 
 import json
-import logging
-import secrets
-import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,18 +16,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from docmem import embedding, llm, postgres, repository, splice
+from docmem import embedding, llm, repository, splice
 from docmem.config import Settings
 from docmem.consolidation import consolidate
 from docmem.embedding import Embedder, QueryVectors
-from docmem.errors import DocmemError
 from docmem.index import Reader
 from docmem.model import Job
 from docmem.names import subject_of_id
 from docmem.recall import search
 from docmem_evals import conversations, ranking
 from docmem_evals.conversations import Conversation, Session
-from docmem_sync.drop import drop
+from docmem_evals.workplace import workplace
 from docmem_sync.sync import sync_tenant
 
 BOUND = 0.60
@@ -56,8 +51,6 @@ agents:
 policies:
   admission: {{max_operations: 1000, delete_share: 1}}
 """
-
-_log = logging.getLogger("docmem.evals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +135,7 @@ def run(
     """
     loaded = _load(folder, conversations)
     model = embedding.embedder(settings, name=embedding_model)
-    with _workplace(settings, loaded) as (work, tenants):
+    with workplace(settings, [conversation.name for conversation in loaded]) as (work, tenants):
         report = Report(model.model if model else "none", ())
         for conversation, tenant in zip(loaded, tenants, strict=True):
             report = _measure(report, work, tenant, conversation, model)
@@ -151,27 +144,6 @@ def run(
 
 def _load(folder: Path, numbers: Sequence[int]) -> list[Conversation]:
     return conversations.load(folder, numbers=numbers)
-
-
-@contextmanager
-def _workplace(settings: Settings, loaded: Sequence[Conversation]) -> Iterator[tuple[Settings, list[str]]]:
-    """Settings with a root of their own, and a tenant's name for each conversation; all gone afterwards."""
-    root = Path(tempfile.mkdtemp(prefix="docmem-eval-"))
-    root.chmod(0o711)  # the server doesn't run as root
-    work = replace(settings, root=root, secret="locomo", require_memory=False)
-    suffix = f"-{secrets.token_hex(4)}" if settings.external else ""
-    tenants = [f"{conversation.name}{suffix}" for conversation in loaded]
-    try:
-        yield work, tenants
-    finally:
-        try:
-            if settings.external:
-                drop(work, tenants)
-            else:
-                postgres.remove(work)
-        except DocmemError as error:  # what went wrong before it counts more
-            _log.warning("the evaluation's rows could not be removed: %s", error)
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def _measure(report: Report, work: Settings, tenant: str, conversation: Conversation, model: Embedder | None) -> Report:
