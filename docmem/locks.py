@@ -1,4 +1,4 @@
-"""Lock files that a killed git has left: removed only on proof that nobody alive holds them.
+"""Lock files, and other things, that a killed git has left: removed only on proof that nobody alive holds them.
 
 git writes no owner into `main.lock`. The proof is therefore: the file has been there, unchanged, for longer than git
 ever holds one; the processes of this machine can all be seen; none of them has the file open; and none of them is a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +24,15 @@ _READERS = frozenset(
 )  # fmt: skip
 """Commands that take no lock; docmem keeps a `cat-file` running in each repo."""
 
-_REMEMBERED = 64
+_REMEMBERED = 4096
 _first_seen: dict[tuple[Path, int, int], float] = {}
 
 
 def removed_if_stale(path: Path, git_dir: Path) -> bool:
-    """Remove the lock file `path` of `git_dir` if it is proven stale; True where it is gone."""
+    """Remove the lock `path` of `git_dir`, or another file or folder that a git left, if it is proven stale.
+
+    True where it is gone.
+    """
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -40,8 +44,18 @@ def removed_if_stale(path: Path, git_dir: Path) -> bool:
         now = path.stat()
         if (now.st_ino, now.st_mtime_ns) != (found.st_ino, found.st_mtime_ns):
             return False
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     return True
+
+
+def is_idle(git_dir: Path) -> bool:
+    """Whether it is proven that no git of another process may write in this repo now."""
+    if not _sees_processes():
+        return False
+    return not any(_may_hold(process, None, git_dir.resolve()) for process in _running())
 
 
 def _has_aged(path: Path, found: os.stat_result) -> bool:
@@ -53,23 +67,27 @@ def _has_aged(path: Path, found: os.stat_result) -> bool:
 
 
 def _proven_unheld(lock: os.stat_result, git_dir: Path) -> bool:
-    if not (_PROCESSES / "1" / "stat").exists():  # no /proc, or one that hides other people's processes
+    if not _sees_processes():
         return False
     return not any(_may_hold(process, lock, git_dir.resolve()) for process in _running())
+
+
+def _sees_processes() -> bool:
+    return (_PROCESSES / "1" / "stat").exists()  # there is a /proc, and it hides nobody's processes
 
 
 def _running() -> Iterator[Path]:
     return (each for each in _PROCESSES.iterdir() if each.name.isdigit() and int(each.name) != os.getpid())
 
 
-def _may_hold(process: Path, lock: os.stat_result, git_dir: Path) -> bool:
+def _may_hold(process: Path, lock: os.stat_result | None, git_dir: Path) -> bool:
     try:
         words = (process / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return False
     is_git = Path(words[0]).name.startswith("git")
     try:
-        return _has_open(process, lock) or (is_git and _may_write(process, words, git_dir))
+        return (lock is not None and _has_open(process, lock)) or (is_git and _may_write(process, words, git_dir))
     except (FileNotFoundError, ProcessLookupError):
         return False  # it has just ended
     except PermissionError:

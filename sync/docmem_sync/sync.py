@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from docmem import db, git, repository
+from docmem import db, git, maintenance, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
@@ -141,6 +141,7 @@ class _Job:
                 self._lock(store)
                 done = self._mirror(store)
             done = self._embed(done, embedder)
+            maintenance.if_due(self.repo)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise ServerUnavailable(
                 f"{self.repo.tenant}: Postgres went away: {str(error).splitlines()[0]}", hint="run it again"
