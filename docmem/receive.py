@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from docmem import check, config, files, git, inspection, layout
-from docmem.errors import DocmemError, FormatError
+from docmem import check, config, files, git, inspection, layout, remote
+from docmem.errors import Conflict, DocmemError, FormatError
 from docmem.git import Change
 from docmem.git.diffs import brought
 from docmem.git.process import quarantined
@@ -28,6 +28,8 @@ DELETES_SHARE = 0.3
 CONFIRM = "docmem.confirm-deletes="
 SHOWN = 20
 """How many refusals of one push are printed."""
+
+_CONFIRMED = "docmem.confirmed-deletes"
 
 _COUNTED = {"memory", "profile", "document"}
 
@@ -160,6 +162,23 @@ def _identities(git_dir: Path, blobs: Mapping[str, str]) -> set[str]:
     return {check.memory_id(path, bytes_of[blob]) or blob for path, blob in blobs.items()}
 
 
+def confirmed(git_dir: Path) -> frozenset[str]:
+    """The commits whose deletions somebody confirmed when they pushed them: sync needn't ask again."""
+    try:
+        return frozenset((git_dir / _CONFIRMED).read_text().split())
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _note_confirmed(git_dir: Path, updates: Sequence[Update], options: Sequence[str]) -> None:
+    if _confirmed(options) is None:
+        return
+    with (git_dir / _CONFIRMED).open("a") as file:
+        for update in updates:
+            if update.new is not None:
+                file.writelines(f"{commit}\n" for commit, _ in brought(git_dir, update.old, update.new))
+
+
 RULES: tuple[Rule, ...] = (_times, _engine_only, _faults, _deletes)
 
 
@@ -168,8 +187,12 @@ def main() -> int:
     git_dir = Path.cwd()
     updates = [_update(line) for line in sys.stdin.read().splitlines()]
     try:
-        with quarantined(git_dir, config.quarantine()):
+        kept_apart = config.quarantine()
+        with quarantined(git_dir, kept_apart):
             found = refusals(git_dir, updates, now=datetime.now(UTC), options=config.push_options())
+            if not found:
+                _note_confirmed(git_dir, updates, config.push_options())
+        found = found or _forwarded(git_dir, updates, kept_apart)
     except DocmemError as error:
         found = [f"{error.message} {error.hint}".strip()]
     if not found:
@@ -179,6 +202,18 @@ def main() -> int:
     if len(found) > SHOWN:
         print(f"docmem: and {len(found) - SHOWN} more; docmem check DIR shows all", file=sys.stderr)
     return REFUSED
+
+
+def _forwarded(git_dir: Path, updates: Sequence[Update], quarantine: Mapping[str, str]) -> list[str]:
+    """Push to the store's own origin first, where it has one: main moves only to what is accepted there."""
+    for update in updates:
+        try:
+            remote.land(git_dir, update.new or "", base=update.old, quarantine=quarantine)
+        except Conflict:
+            with git.lock(git_dir):
+                remote.exchange(git_dir)
+            return ["main has moved upstream meanwhile: git pull, then push again"]
+    return []
 
 
 def _update(line: str) -> Update:

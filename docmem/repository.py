@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from docmem import check, files, git, hooks, layout, names
+from docmem import check, files, git, hooks, layout, names, remote
 from docmem.config import Settings
-from docmem.errors import AlreadyExists, FormatError, InvalidName, NotFound
-from docmem.git import ENGINE, Author
+from docmem.errors import AlreadyExists, Conflict, DocmemError, FormatError, InvalidName, NotFound
+from docmem.git import ENGINE, Author, remotes
 from docmem.model import Marks, Memory, Profile, Watermark
 from docmem.tenant_config import TenantConfig, parse_config
 
@@ -33,10 +34,11 @@ def tenants(settings: Settings) -> list[str]:
     return found
 
 
-def create(settings: Settings, tenant: str, *, now: datetime | None = None) -> Repository:
+def create(settings: Settings, tenant: str, *, now: datetime | None = None, origin: str | None = None) -> Repository:
     """Make a tenant's repo with one commit that lays down the template. Raises `AlreadyExists`.
 
-    Built aside and renamed, so that a crash leaves no half-made tenant.
+    With `origin` (a URL or path of another repo) it begins with what is there; the template is laid down, and pushed,
+    where nothing is. Built aside and renamed, so that a crash leaves no half-made tenant.
     """
     path = _git_dir(settings, tenant)
     if path.exists():
@@ -45,13 +47,11 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None) -> R
     shutil.rmtree(aside, ignore_errors=True)
     git.init(aside)
     hooks.install_store(aside, settings.root)
-    git.commit(
-        aside,
-        base=None,
-        files=template(),
-        message=f"Lay down format {layout.FORMAT}\n",
-        when=now or datetime.now(UTC),
-    )
+    try:
+        _begin(aside, origin, now or datetime.now(UTC))
+    except DocmemError:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
     git.close(aside)
     try:
         aside.rename(path)
@@ -63,6 +63,16 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None) -> R
     return repository
 
 
+def _begin(git_dir: Path, origin: str | None, now: datetime) -> None:
+    if origin is not None:
+        remotes.set_url(git_dir, origin)
+    if remote.exchange(git_dir) == "fetched":
+        _ = Snapshot(git_dir, git.resolve(git_dir) or "").config
+        return
+    git.commit(git_dir, base=None, files=template(), message=f"Lay down format {layout.FORMAT}\n", when=now)
+    remote.exchange(git_dir)
+
+
 def open(settings: Settings, tenant: str) -> Repository:
     """Open a tenant's repo. Raises `NotFound`, or `InvalidName` for what can't be a tenant."""
     path = _git_dir(settings, tenant)
@@ -72,6 +82,17 @@ def open(settings: Settings, tenant: str) -> Repository:
             hint=f"make it with: docmem init {tenant} (or set DOCMEM_ROOT to where it is)",
         )
     return Repository(settings, tenant, path)
+
+
+def exchange_all(settings: Settings, tenants: Iterable[str]) -> dict[str, DocmemError]:
+    """Bring each tenant that has an origin up to date with it; what went wrong, by tenant. See `docmem.remote`."""
+    failed: dict[str, DocmemError] = {}
+    for tenant in tenants:
+        try:
+            open(settings, tenant).exchange()
+        except DocmemError as error:
+            failed[tenant] = error
+    return failed
 
 
 def _git_dir(settings: Settings, tenant: str) -> Path:
@@ -151,9 +172,40 @@ class Repository:
             if data is not None:
                 names.safe_path(path)
         self._refuse_overlap(base, [path for path, data in changed.items() if data is not None])
-        revision = git.commit(self.git_dir, base=base, files=changed, message=message, when=now, author=author)
+        if remotes.url(self.git_dir) is not None:
+            revision = self._land(base, changed, message=message, now=now, author=author)
+        else:
+            revision = git.commit(self.git_dir, base=base, files=changed, message=message, when=now, author=author)
         self.poke()
         return revision
+
+    def _land(
+        self, base: str | None, changed: Mapping[str, bytes | None], *, message: str, now: datetime, author: Author
+    ) -> str:
+        """Commit, but on origin first: main moves only to what was accepted there."""
+        ref = f"refs/docmem/tmp/out-{os.getpid()}-{secrets.token_hex(4)}"
+        new = git.commit(self.git_dir, base=base, files=changed, message=message, when=now, author=author, ref=ref)
+        try:
+            remote.land(self.git_dir, new, base=base)
+            git.move_ref(self.git_dir, git.MAIN, new=new, old=base)
+        except Conflict:
+            if remote.exchange(self.git_dir) == "fetched":
+                self.poke()
+            raise
+        finally:
+            git.move_ref(self.git_dir, ref, new=None, old=new)
+        remote.landed(self.git_dir, new)
+        return new
+
+    def exchange(self) -> remote.Moved:
+        """Fetch from origin and push to it, where there is one. Raises what `remote.exchange` raises."""
+        if remotes.url(self.git_dir) is None:
+            return "nothing"
+        with self.locked():
+            moved = remote.exchange(self.git_dir)
+        if moved == "fetched":
+            self.poke()
+        return moved
 
     def hold(self, review: str, base: str, changed: Mapping[str, bytes | None], *, message: str, now: datetime) -> str:
         """Keep changes that wait for a person as one commit on `base` under `refs/docmem/review/`; hold the lock.

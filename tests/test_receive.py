@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docmem import checkout, files, git, hooks, layout, repository
+from docmem import checkout, files, git, hooks, layout, receive, repository
 from docmem.config import Settings
 from docmem.model import Marks, Watermark
 from docmem.repository import Repository
@@ -183,6 +183,7 @@ def test_a_large_deletion_has_to_be_confirmed_with_its_number(
     assert "git push -o docmem.confirm-deletes=40" in pat.pushes(ok=False)
     pat.pushes("-o", "docmem.confirm-deletes=39", ok=False)
     pat.pushes("-o", "docmem.confirm-deletes=40")
+    assert store.head() in receive.confirmed(store.git_dir)
 
 
 def test_moving_many_files_deletes_none(settings: Settings, store: Repository, pat: Person) -> None:

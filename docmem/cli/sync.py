@@ -33,9 +33,13 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
         return 0
     from docmem_sync.sync import sync_all
 
+    wanted = list(tenants) or repository.tenants(configured)
+    for tenant, error in repository.exchange_all(configured, wanted).items():
+        note(f"{tenant}: origin: {error.message}")
+        note(f"  {error.hint}")
     done = sync_all(
         configured,
-        list(tenants) or repository.tenants(configured),
+        wanted,
         confirm_deletes=confirm_deletes,
         rebuild=rebuild,
         embedder=embedder(configured),

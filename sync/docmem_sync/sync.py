@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from docmem import db, git, maintenance, repository
+from docmem import db, git, maintenance, receive, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
@@ -219,7 +219,8 @@ class _Job:
         return head
 
     def _guard(self, work: _Work) -> None:
-        rows = plan.unannounced(work.plan, tracing.announced(work.commits))
+        confirmed = receive.confirmed(self.repo.git_dir)
+        rows = plan.unannounced(work.plan, tracing.announced(work.commits, confirmed))
         if self.confirm_deletes or not plan.stops(len(rows), work.index):
             return
         lines = [f"delete {row.path}" for row in rows[:_PLAN_LINES]]

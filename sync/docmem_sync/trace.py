@@ -76,12 +76,15 @@ def _touched(seen: Trace | None, number: int, commit: Commit, *, whole: bool) ->
     return replace(seen, created=commit.when, oldest=number, changes=seen.changes + 1, whole=whole)
 
 
-def announced(commits: Iterable[Commit]) -> set[str]:
-    """Paths whose last deletion its commit announced, with a trailer that gives the number it deletes."""
+def announced(commits: Iterable[Commit], confirmed: Collection[str] = ()) -> set[str]:
+    """Paths whose last deletion its commit announced, with a trailer that gives the number it deletes.
+
+    `confirmed`: commits whose deletions a person confirmed when they pushed them.
+    """
     last: dict[str, bool] = {}
     for commit in commits:
         gone = [change for change in commit.changes if change.new is None]
-        said = bool(gone) and commit.trailer(DELETES) in _counts(commit)
+        said = bool(gone) and (commit.id in confirmed or commit.trailer(DELETES) in _counts(commit))
         for change in gone:
             last.setdefault(change.path, said)
     return {path for path, said in last.items() if said}

@@ -104,6 +104,9 @@ def _loop(
         if names:
             run(names)
         if due:
+            # What came to an origin pokes this machine once it is fetched.
+            for tenant, error in repository.exchange_all(settings, wanted).items():
+                _log.warning("%s: origin: %s", tenant, error)
             next_pass = time.monotonic() + PASS_SECONDS
         if pokes.wake.wait(max(0.0, next_pass - time.monotonic())):
             stop.wait(_DEBOUNCE_SECONDS)

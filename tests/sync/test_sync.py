@@ -499,7 +499,9 @@ def test_a_revision_that_is_no_ancestor_is_reconciled_by_blob(indexed: Settings)
 
 
 def test_a_merge_that_takes_main_off_its_chain_loses_nothing(indexed: Settings, tmp_path: Path) -> None:
+    """A push of one is refused; a git host that is the tenant's origin may bring one."""
     clone = Clone(indexed, tmp_path / "clone")
+    (clone.bare / "hooks" / "pre-receive").unlink()
     put(indexed, "acme", stored(memory("By the engine.", number=1)))
     sync(indexed)
     clone.write("knowledge/mine.md", b"mine\n")
@@ -574,6 +576,17 @@ def test_an_announced_deletion_passes_and_a_wrong_number_does_not(indexed: Setti
     put(indexed, "acme", {item.path: None for item in memories[40:80]}, message="Forget\n\nDocmem-Deletes: 4\n")
     with pytest.raises(GuardStop):
         sync(indexed)
+
+
+def test_what_a_person_confirmed_when_pushing_is_not_asked_again(indexed: Settings, tmp_path: Path) -> None:
+    memories = many(50)
+    put(indexed, "acme", stored(*memories))
+    sync(indexed)
+    clone = Clone(indexed, tmp_path / "clone")
+    clone.git("rm", "--quiet", *(item.path for item in memories[:40]))
+    clone.git("commit", "--quiet", "--message", "Clear out")
+    clone.git("push", "--quiet", "-o", "docmem.confirm-deletes=40", "origin", "HEAD:main")
+    assert sync(indexed).deletes == 40
 
 
 def test_small_deletions_and_moves_need_no_confirmation(indexed: Settings) -> None:

@@ -1,0 +1,47 @@
+"""`docmem remote`: a tenant's origin, through which several machines and hosts share it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from docmem.cli.output import columns, json_option, note, print_json, short
+
+
+@click.command(short_help="Share a tenant through another repo.")
+@click.argument("tenant")
+@click.argument("url", required=False)
+@click.option("--remove", is_flag=True, help="Forget the origin; nothing over there changes.")
+@click.option("--take", type=click.Choice(["ours", "theirs"]), help="Settle an upstream that was rewritten.")
+@json_option
+def remote(tenant: str, url: str | None, remove: bool, take: Literal["ours", "theirs"] | None, as_json: bool) -> None:
+    """Name a tenant's origin (a path or a URL), and bring both together: fetch what is new there, push what isn't.
+
+    Without URL: fetch, push, and say how things stand. From then on each commit is pushed there first. An upstream
+    that was rewritten is kept aside and not followed until you take theirs (main follows it) or ours (it is pushed
+    over); what is left stays under refs/docmem/aside/ either way.
+    """
+    from docmem import remote as remotes
+    from docmem import repository
+    from docmem.config import settings
+    from docmem.git.remotes import set_url
+
+    repo = repository.open(settings(), tenant)
+    if url or remove:
+        set_url(repo.git_dir, url)
+    if take:
+        with repo.locked():
+            remotes.take(repo.git_dir, take)
+        repo.poke()
+    moved = repo.exchange()
+    state = remotes.state(repo.git_dir)
+    if as_json:
+        print_json(state.as_json() | {"moved": moved})
+        return
+    if state.url is None:
+        note(f"{tenant} has no origin; name one with: docmem remote {tenant} URL")
+        return
+    click.echo(columns([["origin", state.url], ["main", short(state.local)], ["upstream", short(state.seen)]]))
+    for ref, revision in state.aside.items():
+        click.echo(f"kept aside: {short(revision)}  {ref}")

@@ -1,0 +1,201 @@
+"""Several machines and people on one tenant, through a plain bare repo: over a path, and over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from docmem import files, git, remote, repository
+from docmem.config import Settings
+from docmem.errors import Conflict, GitError
+from docmem.git import remotes
+from docmem.repository import Repository
+from tests.support.cli import Shell
+from tests.support.clones import Person
+from tests.support.git_http import serving
+from tests.support.repos import NOW, memory
+from tests.support.windows import JOB, Proposes, Tenant, operation, reply, turn
+
+TEA = memory("Ana likes tea.")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A bare repo as any host has it: none of docmem's settings or hooks."""
+    path = tmp_path / "host" / "acme.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(path)], check=True)
+    subprocess.run(["git", "-C", str(path), "config", "http.receivepack", "true"], check=True)
+    return path
+
+
+@pytest.fixture(params=["path", "http"])
+def origin(request: pytest.FixtureRequest, bare: Path) -> Iterator[str]:
+    """Where machines reach it."""
+    if request.param == "path":
+        yield str(bare)
+        return
+    with serving(bare.parent) as url:
+        yield f"{url}/acme.git"
+
+
+@pytest.fixture
+def a(settings: Settings, origin: str) -> Repository:
+    """The first machine: it laid the tenant down."""
+    return repository.create(settings, "acme", origin=origin, now=NOW)
+
+
+@pytest.fixture
+def b(settings: Settings, a: Repository, tmp_path: Path, origin: str) -> Repository:
+    """The second machine, with a root of its own and the same secret."""
+    return repository.create(replace(settings, root=tmp_path / "root-b"), "acme", origin=origin)
+
+
+def at_origin(repo: Repository) -> str | None:
+    url = remotes.url(repo.git_dir)
+    assert url is not None
+    return remotes.tip(repo.git_dir, url)
+
+
+def write(repo: Repository, path: str, data: bytes = b"x\n") -> str:
+    """As every writer does: again on the new head, where somebody else was first."""
+    for _ in range(5):
+        with repo.locked():
+            try:
+                return repo.commit(repo.head(), {path: data}, message=f"Write {path}\n", now=NOW)
+            except Conflict:
+                continue
+    raise AssertionError
+
+
+def test_a_second_machine_begins_with_what_the_first_laid_down(a: Repository, b: Repository) -> None:
+    assert a.head() == b.head() == at_origin(a)
+
+
+def test_a_commit_is_at_origin_before_it_is_here(a: Repository, b: Repository) -> None:
+    mine = write(a, "knowledge/a.md")
+    assert at_origin(a) == a.head() == mine
+    assert b.head() != mine
+    with b.locked(), pytest.raises(Conflict):
+        b.commit(b.head(), {"knowledge/b.md": b"x\n"}, message="B\n", now=NOW)
+    assert b.head() == mine, "what was fetched is what the next try stands on"
+    theirs = write(b, "knowledge/b.md")
+    assert a.exchange() == "fetched"
+    assert a.head() == theirs
+    assert set(git.refs(a.git_dir, "refs")) == {git.MAIN, remote.SEEN, "refs/docmem/tmp/fetched"}
+
+
+def test_two_machines_consolidate_one_tenant_without_loss(a: Repository, b: Repository) -> None:
+    """Each thinks while the other commits; both windows and both watermarks are in one history."""
+    first, second = Tenant(a.settings, a), Tenant(b.settings, b)
+    diet, plan = operation("The traveller is vegetarian.", topic="constraints"), operation()
+    other = replace(JOB, thread="web-2")
+    model = Proposes(reply(diet), meanwhile=lambda: second.run(reply(plan), job=other))
+    assert first.run(model).outcome == "committed"
+    b.exchange()
+    assert a.head() == b.head() == at_origin(a)
+    assert set(second.memories()) == {"The traveller is vegetarian.", "The traveller plans Portugal in May."}
+    assert (first.last_turn("web-1"), first.last_turn("web-2")) == ("t1", "t1")
+
+
+def test_one_window_that_two_machines_take_is_kept_once(a: Repository, b: Repository) -> None:
+    first, second = Tenant(a.settings, a), Tenant(b.settings, b)
+    model = Proposes(reply(operation()), meanwhile=lambda: second.run(reply(operation())))
+    assert first.run(model, now=NOW + timedelta(days=2)).outcome == "conflict"
+    assert first.run(reply(operation()), turns=[turn(1)]).outcome == "nothing_new"
+    assert first.commits() == 2
+
+
+def test_a_person_pushes_to_a_machines_store_and_it_is_at_origin_first(
+    a: Repository, b: Repository, tmp_path: Path
+) -> None:
+    pat = Person(tmp_path / "pat").clones(a.git_dir)
+    mine = pat.commits(TEA.path, files.render_memory(TEA))
+    pat.pushes()
+    assert at_origin(a) == a.head() == mine
+    write(b, "knowledge/b.md")
+    pat.commits("knowledge/a.md", "x\n")
+    assert "git pull, then push again" in pat.pushes(ok=False)
+    pat.git("pull", "--quiet", "--rebase", "origin", "main")
+    pat.pushes()
+    b.exchange()
+    assert a.head() == b.head() == at_origin(a)
+
+
+def test_what_a_person_pushes_to_the_host_arrives(a: Repository, bare: Path, tmp_path: Path) -> None:
+    mine = Person(tmp_path / "pat").clones(bare)
+    pushed = mine.commits("knowledge/a.md", "x\n")
+    mine.pushes()
+    theirs = write(a, "knowledge/b.md")
+    assert git.is_ancestor(a.git_dir, pushed, theirs)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_a_rewritten_upstream_is_kept_aside_and_reported_and_waits(
+    a: Repository, bare: Path, tmp_path: Path, shell: Shell, back: bool
+) -> None:
+    """A force-push to another history, and one that only takes commits back."""
+    write(a, "knowledge/a.md")
+    before = a.head()
+    vandal = Person(tmp_path / "vandal").clones(bare)
+    vandal.git("reset", "--quiet", "--hard", "HEAD^")
+    theirs = vandal.git("rev-parse", "HEAD").strip() if back else vandal.commits("knowledge/c.md", "c\n")
+    vandal.pushes("--force")
+    for _ in range(2):
+        with a.locked(), pytest.raises(remote.Rewritten, match="kept as refs/docmem/aside/"):
+            a.commit(a.head(), {"knowledge/b.md": b"x\n"}, message="B\n", now=NOW)
+    assert a.head() == before
+    assert at_origin(a) == theirs
+    assert remote.state(a.git_dir).aside == {f"{remote.ASIDE}/{theirs[:12]}": theirs}
+    assert shell("remote", "acme", "--json").json["error"]["code"] == "upstream_rewritten"
+    taken = shell("remote", "acme", "--take", "ours" if back else "theirs", "--json").json
+    assert taken["main"] == taken["upstream"] == at_origin(a) == (before if back else theirs)
+    assert a.head() == taken["main"]
+    assert git.has_commit(a.git_dir, before or "")
+    assert write(a, "knowledge/b.md") == at_origin(a)
+
+
+def test_what_origin_refuses_is_not_here_either(a: Repository, bare: Path) -> None:
+    before = a.head()
+    hook = bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'not on Fridays' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with a.locked(), pytest.raises(GitError, match="not on Fridays"):
+        a.commit(before, {"knowledge/b.md": b"x\n"}, message="B\n", now=NOW)
+    assert a.head() == before
+    assert not [ref for ref in git.refs(a.git_dir, "refs/docmem/tmp") if "out-" in ref]
+
+
+def test_an_origin_that_is_away_leaves_everything_as_it_is(a: Repository, bare: Path) -> None:
+    before = a.head()
+    bare.rename(bare.with_name("gone.git"))
+    with a.locked(), pytest.raises(GitError):
+        a.commit(before, {"knowledge/b.md": b"x\n"}, message="B\n", now=NOW)
+    assert a.head() == before
+    bare.with_name("gone.git").rename(bare)
+    write(a, "knowledge/b.md")
+
+
+def test_a_tenant_that_is_there_gets_an_origin_later_and_loses_it_again(
+    settings: Settings, tenant: str, origin: str, shell: Shell
+) -> None:
+    repo = repository.open(settings, tenant)
+    assert "no origin" in shell("remote", "acme").err
+    assert shell("remote", "acme", origin, "--json").json["moved"] == "pushed"
+    assert at_origin(repo) == repo.head()
+    assert shell("remote", "acme", "--remove").code == 0
+    write(repo, "knowledge/a.md")
+
+
+def test_a_repo_that_is_none_of_docmems_makes_no_tenant(settings: Settings, bare: Path, tmp_path: Path) -> None:
+    other = Person(tmp_path / "other").clones(bare)
+    other.commits("main.c", "int main;\n")
+    other.pushes()
+    with pytest.raises(Exception, match=r"has no docmem\.yaml"):
+        repository.create(settings, "acme", origin=str(bare))
+    assert repository.tenants(settings) == []
