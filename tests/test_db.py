@@ -41,6 +41,7 @@ FILL = {
     "updated_at) VALUES (%(t)s, 'p', 0, 'i', 'b', 'r', 'knowledge', 't', 'x', '{}', 'x', 'h', '', now()",
     "document_vector": "path, chunk, set, projection_hash, embedding) VALUES (%(t)s, 'p', 0, 'm/3/1', 'h', '[1,2,3]'",
     "quarantine": "path, blob, revision, code, line, reason, since) VALUES (%(t)s, 'p', 'b', 'r', 'c', 1, 'x', now()",
+    "revision_map": "old, new) VALUES (%(t)s, 'a', 'b'",
     "job": "thread, subject, agent, attempts, reason, failed_at) VALUES (%(t)s, 'w', 's', 'default', 6, 'x', now()",
 }
 

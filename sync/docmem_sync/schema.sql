@@ -149,6 +149,14 @@ CREATE TABLE docmem.job (
     PRIMARY KEY (tenant_id, thread)
 );
 
+-- Where commits went when a history was written anew by an erase. A rebuild keeps it.
+CREATE TABLE docmem.revision_map (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    old text NOT NULL,
+    new text NOT NULL,
+    PRIMARY KEY (tenant_id, old)
+);
+
 ALTER TABLE docmem.sync_state ENABLE ROW LEVEL SECURITY;
 ALTER TABLE docmem.sync_state FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON docmem.sync_state
@@ -203,7 +211,13 @@ CREATE POLICY tenant ON docmem.job
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
+ALTER TABLE docmem.revision_map ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.revision_map FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.revision_map
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
