@@ -17,7 +17,7 @@ from docmem.names import subject_key
 from docmem.packet import path_id
 from docmem.passage import passages, stems
 from docmem.projection import project_memory
-from docmem.recall import Hit, SearchResult, needed
+from docmem.recall import Hit, SearchResult
 from docmem.repository import Repository
 from docmem.tenant_config import Retention, TenantConfig
 
@@ -143,14 +143,12 @@ def _document_units(repo: Repository, revision: str, folders: Sequence[str]) -> 
 
 
 def _ranked(units: Sequence[Unit], query: str, language: str) -> tuple[Hit, ...]:
-    """The best passage of each file, best file first, where any shares enough with the question."""
+    """The best passage of each file, best file first, of those that share a word with the question."""
     words = [stems(text, language=language) for _, text in units]
     wanted = list(dict.fromkeys(stems(query[:4_000], language=language)))
     if not wanted or not any(words):
         return ()
     matched = [len(set(wanted).intersection(of_one)) for of_one in words]
-    if max(matched) < needed(len(wanted)):
-        return ()
     best: dict[str, Hit] = {}
     for (hit, _), score, count in zip(units, _scores(words, wanted), matched, strict=True):
         known = best.get(hit.path)

@@ -10,10 +10,11 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import psycopg
@@ -42,10 +43,14 @@ class IndexFailed(DocmemError):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A question as lexemes, and as a query that finds any of them (None: it has no lexemes)."""
+    """A question as lexemes, and as a query that finds any of them (None: it has no lexemes).
+
+    `content`: the lexemes that say what it is about.
+    """
 
     lexemes: tuple[str, ...] = ()
     query: str | None = None
+    content: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +90,16 @@ class Index:
 
     def question(self, text: str, *, language: str) -> Words:
         """The lexemes of a question in a text search configuration."""
-        row = self._one("question", question=text, language=language)
-        return Words(tuple(row["lexemes"]), row["query"]) if row else Words()
+        row = self._one("question", question=text, language=language, filler=_filler())
+        return Words(tuple(row["lexemes"]), row["query"], frozenset(row["content"])) if row else Words()
+
+    def everywhere(self, subject: str, lexemes: Iterable[str], *, at_least: int, share: float) -> frozenset[str]:
+        """The lexemes that stand in more than `share` of a subject's memories, where there are `at_least` so many."""
+        rows = self._rows("everywhere", subject=subject, lexemes=list(lexemes), at_least=at_least, share=share)
+        return frozenset(row["lexeme"] for row in rows)
 
     def memories_by_words(self, scope: Scope, words: Words, *, limit: int) -> list[DictRow]:
-        """Best first; `matched` of the question's lexemes stand in each."""
+        """Best first; `shared` are the question's lexemes that stand in each."""
         return self._rows(
             "memories_by_words", query=words.query, lexemes=list(words.lexemes), limit=limit, **scope.parameters()
         )
@@ -115,7 +125,7 @@ class Index:
         return self._rows("documents_at", paths=list(paths), limit=limit)
 
     def documents_by_words(self, folders: Sequence[str], words: Words, *, limit: int) -> list[DictRow]:
-        """Best first; `matched` of the question's lexemes stand in each."""
+        """Best first; `shared` are the question's lexemes that stand in each."""
         return self._rows(
             "documents_by_words",
             folders=list(folders),
@@ -139,6 +149,12 @@ class Index:
 
     def _one(self, name: str, **parameters: Any) -> DictRow | None:
         return self._cursor.execute(_SQL()[name], {"tenant": self._tenant, **parameters}).fetchone()
+
+
+@cache
+def _filler() -> str:
+    """The words of filler.txt; its first lines say what it is."""
+    return files("docmem").joinpath("filler.txt").read_text(encoding="utf-8").partition("\n\n")[2]
 
 
 def _halfvec(vector: Sequence[float]) -> str:
@@ -230,7 +246,7 @@ class Reader:
 
     def _open(self, opened: Future[ConnectionPool[Any]]) -> None:
         try:
-            with contextlib.closing(db.connect(self._settings, "reader")) as connection:
+            with db.session(self._settings, "reader") as connection:
                 db.check_schema(connection)
             opened.set_result(db.reader_pool(self._settings))
         except DocmemError as error:

@@ -12,8 +12,13 @@ SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: question
 -- Each lexeme of the question once, and all of them OR-ed. They are quoted here and never parsed as query syntax.
--- Where the language is unknown, English stop words go, or every "the" would find everything.
+-- Where the language is unknown, English stop words go, or every "the" would find everything. `content`: those that say
+-- what the question is about, without filler and bare small numbers, which dates are full of.
 SELECT coalesce(array_agg(lexeme), '{}') AS lexemes,
+       coalesce(array_agg(lexeme) FILTER (
+           WHERE lexeme !~ '^[0-9]{1,2}$'
+             AND lexeme <> ALL (tsvector_to_array(to_tsvector(%(language)s::text::regconfig, %(filler)s)))
+       ), '{}') AS content,
        string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
 FROM unnest(tsvector_to_array(to_tsvector(%(language)s::text::regconfig, %(question)s))) AS lexeme
 WHERE %(language)s::text <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
@@ -23,7 +28,7 @@ SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
        ts_rank(m.tsv, %(query)s::tsquery)::float8 AS strength,
-       length(m.tsv) - length(ts_delete(m.tsv, %(lexemes)s::text[])) AS matched
+       ARRAY(SELECT unnest(tsvector_to_array(m.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
 FROM docmem.memory m
 WHERE m.tenant_id = %(tenant)s
   AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
@@ -37,6 +42,15 @@ WHERE m.tenant_id = %(tenant)s
   AND m.tsv @@ %(query)s::tsquery
 ORDER BY strength DESC, m.id
 LIMIT %(limit)s;
+
+-- name: everywhere
+-- Lexemes that stand in most of a subject's memories (their name, "the traveller") and tell none of them from another.
+WITH own AS (SELECT tsv FROM docmem.memory WHERE tenant_id = %(tenant)s AND subject = %(subject)s),
+     total AS (SELECT count(*) AS memories FROM own)
+SELECT lexeme
+FROM total, unnest(%(lexemes)s::text[]) AS lexeme
+WHERE total.memories >= %(at_least)s
+  AND (SELECT count(*) FROM own WHERE lexeme = ANY (tsvector_to_array(own.tsv))) > %(share)s * total.memories;
 
 -- name: memories_by_vector
 -- By key and sort: exact, and for the few vectors of a subject faster than any index.
@@ -102,7 +116,7 @@ LIMIT %(limit)s;
 SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
        extract(epoch FROM now() - d.updated_at)::float8 AS age,
        ts_rank(d.tsv, %(query)s::tsquery)::float8 AS strength,
-       length(d.tsv) - length(ts_delete(d.tsv, %(lexemes)s::text[])) AS matched
+       ARRAY(SELECT unnest(tsvector_to_array(d.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
 FROM docmem.document d
 WHERE d.tenant_id = %(tenant)s
   AND d.folder = ANY (%(folders)s::text[])

@@ -269,10 +269,9 @@ def _found(
         scope = Scope(request.subject, request.agent, kinds, rules.retention)
         hits, degraded, choose = recent(index, scope, rules, limit=_PREFERENCES), None, by_recency
     else:
-        question = Question(request.goal, request.subject, request.agent, kinds, KNOWLEDGE)
+        question = Question(request.goal, request.subject, request.agent, kinds, KNOWLEDGE, is_goal=True)
         result = find(index, question, rules, vector)
-        searched = result.degraded != "recency"
-        hits, choose = (telling(result.hits), judge) if searched else (result.hits, by_recency)
+        hits, choose = telling(result.hits), judge
         # Without an embedder, searching words alone is what was chosen.
         degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
     return list(_tiers(hits, request, rules, choose)), degraded

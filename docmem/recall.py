@@ -34,6 +34,10 @@ KNOWLEDGE = tuple(folder for folder in FOLDERS if folder not in {"steering", "co
 """Folders whose documents are found by what they say; the other two are always shown."""
 
 _QUESTION_CHARS = 4_000
+_EVERYWHERE = 0.4
+"""Share of a subject's memories above which a word in them tells none from another."""
+_FEW = 8
+"""Memories below which that can't be said."""
 _DAY = 86_400.0
 _SEARCH_SECONDS = 30.0
 
@@ -60,6 +64,7 @@ class Hit:
     chunk: int = 0
     relevance: float = 0.0
     score: float = 0.0
+    shared: frozenset[str] = frozenset()
     matched: int | None = None
     cosine: float | None = None
 
@@ -150,20 +155,15 @@ class Arm:
     weight: float
 
 
-def needed(lexemes: int) -> int:
-    """How many of a question's lexemes a text must share for the question to be about anything stored.
+def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[str]) -> tuple[Hit, ...]:
+    """Of the lexical arm's hits those that share a word of content with the goal; `matched` counts only these.
 
-    Any word is shared by chance by some text: on five LoCoMo conversations one lexeme lets 52 to 70 % of unrelated
-    questions through, this rule 2 to 15 %, for .002 to .005 of recall@10 (evals/README.md). Never more than three: a
-    person's message to an agent may be long and makes its one point once.
+    A person's message to an agent is long and makes its one point once, so one such word is enough, unless it stands
+    everywhere in what is remembered, like the person's own name; a shared "please" or "check" is none
+    (evals/README.md).
     """
-    return max(1, min(3, math.ceil(0.3 * lexemes)))
-
-
-def related(hits: Sequence[Hit], words: Words) -> tuple[Hit, ...]:
-    """The lexical arm's hits, or none where even the best shares too little with the question."""
-    enough = needed(len(words.lexemes))
-    return tuple(hits) if any((hit.matched or 0) >= enough for hit in hits) else ()
+    counted = (replace(hit, matched=len(content & hit.shared)) for hit in hits)
+    return tuple(hit for hit in counted if (hit.matched or 0) > 1 or (content - everywhere) & hit.shared)
 
 
 def telling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -194,6 +194,7 @@ def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
 def _merged(first: Hit, second: Hit) -> Hit:
     return replace(
         first,
+        shared=first.shared | second.shared,
         matched=second.matched if first.matched is None else first.matched,
         cosine=second.cosine if first.cosine is None else first.cosine,
     )
@@ -231,10 +232,12 @@ class Question:
     kinds: tuple[str, ...] = KINDS
     folders: tuple[str, ...] = FOLDERS
     limit: int = ARM
+    is_goal: bool = False
+    """A goal gets only what it is about, and nothing where that is nothing. A search is asked for the best there is."""
 
 
 def find(index: Index, question: Question, policies: Policies, vector: QueryVector | None) -> SearchResult:
-    """Everything related to a question, by relevance; the recent memories where no arm could run.
+    """Everything related to a question, by relevance; the recent memories where a search had nothing to search by.
 
     `vector` None: there is no embedder (`no_embedder`).
     """
@@ -246,7 +249,7 @@ def find(index: Index, question: Question, policies: Policies, vector: QueryVect
         arms.append(Arm(_by_words(index, scope, question, words), policies.weights.lexical))
     if vector is not None and vector.vector:
         arms.append(Arm(_by_vector(index, scope, question, vector), policies.weights.vector))
-    if not arms:
+    if not arms and not question.is_goal:
         return SearchResult("recency", recent(index, scope, policies, limit=question.limit))
     return SearchResult(degraded, fuse(arms, k=policies.weights.rrf_k))
 
@@ -262,7 +265,12 @@ def _by_words(index: Index, scope: Scope, question: Question, words: Words) -> t
     rows = index.memories_by_words(scope, words, limit=limit) if question.kinds else []
     documents = index.documents_by_words(question.folders, words, limit=limit) if question.folders else []
     ranked = _strongest([(row["strength"], _memory(row)) for row in rows], documents, limit)
-    return related(ranked, words)
+    if not question.is_goal:
+        return ranked
+    everywhere: frozenset[str] = frozenset()
+    if question.subject is not None:
+        everywhere = index.everywhere(question.subject, words.content, at_least=_FEW, share=_EVERYWHERE)
+    return about(ranked, words.content, everywhere)
 
 
 def _by_vector(index: Index, scope: Scope, question: Question, vector: QueryVector) -> tuple[Hit, ...]:
@@ -297,12 +305,13 @@ def _memory(row: Mapping[str, Any]) -> Hit:
         thread=row["thread"],
         turns=tuple(row["turns"]),
         importance=row["importance"],
-        matched=row.get("matched"),
+        shared=frozenset(row.get("shared") or ()),
+        matched=_matched(row),
     )
 
 
 def _document(row: Mapping[str, Any]) -> Hit:
-    matched = row.get("matched")
+    matched = _matched(row)
     return Hit(
         id=row["id"],
         path=row["path"],
@@ -312,9 +321,15 @@ def _document(row: Mapping[str, Any]) -> Hit:
         age=row["age"],
         since=row["since"],
         chunk=row["chunk"],
+        shared=frozenset(row.get("shared") or ()),
         matched=matched,
         cosine=row["strength"] if matched is None else None,
     )
+
+
+def _matched(row: Mapping[str, Any]) -> int | None:
+    shared = row.get("shared")
+    return None if shared is None else len(shared)
 
 
 def search(

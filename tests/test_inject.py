@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from psycopg.conninfo import conninfo_to_dict
 
 from docmem import postgres, repository
@@ -36,6 +37,7 @@ from tests.test_recall import Axes
 
 NOW = datetime.now(UTC)
 
+GOALS: Any = yaml.safe_load((Path(__file__).parent / "data" / "goals.yaml").read_text(encoding="utf-8"))
 PROFILE = b"label: Ana\nlocale: pt-PT\nlifecycle_stage: lead\nattributes:\n  party_size: two adults\n"
 
 
@@ -111,7 +113,24 @@ def test_without_a_goal_the_recent_is_shown(acme: Settings, injector: Injector) 
     packet = injector.packet("acme", "ana")
     assert shown(packet) == [f"Said thing {number}." for number in range(5)]
     assert packet.degraded is None
-    assert injector.packet("acme", "ana", "what is it?").degraded == "recency"
+
+
+@pytest.fixture
+def traveller(acme: Settings) -> Settings:
+    serve(acme, *(memory(text, number=number) for number, text in enumerate(GOALS["memories"])))
+    return acme
+
+
+def test_a_goal_finds_the_memory_it_is_about(traveller: Settings, injector: Injector) -> None:
+    found = {goal: shown(injector.packet("acme", "ana", goal)) for goal in GOALS["related"]}
+    missed = [goal for goal, word in GOALS["related"].items() if not any(word in text for text in found[goal])]
+    assert missed == []
+
+
+def test_a_goal_that_is_about_nothing_here_finds_nothing(traveller: Settings, injector: Injector) -> None:
+    """I5"""
+    packets = {goal: injector.packet("acme", "ana", goal) for goal in [*GOALS["unrelated"], "x" * 5000]}
+    assert {goal: shown(packet) for goal, packet in packets.items() if packet.spans or packet.degraded} == {}
 
 
 def test_only_the_blocks_asked_for(acme: Settings, injector: Injector) -> None:

@@ -6,17 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import LocalEmbedder
 from docmem.errors import InvalidName, NotFound
 from docmem.files import render_memory
-from docmem.index import Reader, Words
+from docmem.index import Reader
 from docmem.model import Memory
-from docmem.recall import Arm, Hit, SearchResult, fuse, judge, needed, policies, related, search, telling
+from docmem.recall import Arm, Hit, SearchResult, about, fuse, judge, policies, search, telling
 from docmem.tenant_config import Weights
 from docmem_sync.sync import sync_tenant
 from tests.support.repos import memory, put, subject
@@ -91,16 +89,20 @@ def test_importance_counts() -> None:
     assert [found.id for found in judge(hits, Weights(relevance=0), limit=3)] == ["b", "c", "a"]
 
 
-@given(st.integers(0, 400))
-def test_a_question_asks_for_more_shared_words_the_longer_it_is(lexemes: int) -> None:
-    assert 1 <= needed(lexemes) <= max(1, lexemes)
-    assert needed(lexemes) <= needed(lexemes + 1)
+def test_a_goal_is_about_what_shares_a_word_of_content_with_it() -> None:
+    content = frozenset({"peanut", "dinner"})
+    hits = [
+        hit("a", shared=frozenset({"peanut", "pleas"}), matched=2),
+        hit("b", shared=frozenset({"pleas"}), matched=1),
+    ]
+    assert [(found.id, found.matched) for found in about(hits, content, frozenset())] == [("a", 1)]
+    assert about(hits, frozenset(), frozenset()) == ()
 
 
-def test_one_shared_word_of_many_is_chance() -> None:
-    words = Words(("build", "function", "list", "python", "sort", "write"), "")
-    assert related([hit("a", matched=1)], words) == ()
-    assert len(related([hit("a", matched=2), hit("b", matched=1)], words)) == 2
+def test_one_word_that_stands_everywhere_tells_nothing_and_two_tell_something() -> None:
+    content = frozenset({"ana", "tour", "hole"})
+    hits = [hit("a", shared=frozenset({"ana"})), hit("b", shared=frozenset({"ana", "tour"}))]
+    assert [found.id for found in about(hits, content, frozenset({"ana", "tour"}))] == ["b"]
 
 
 def test_what_shares_little_beside_the_best_tells_a_prompt_nothing() -> None:
