@@ -24,6 +24,9 @@ Op: TypeAlias = Literal["create", "update", "delete", "move"]
 _HEX = re.compile(r"[0-9a-f]{4,40}")
 _THREAD = "Docmem-Thread"
 _FEW = 64
+REVERTS = "Docmem-Reverts"
+"""Trailer of a commit that takes another one back."""
+
 _SHOWN = {"memory", "profile", "document", "config", "other"}
 
 
@@ -419,11 +422,22 @@ def why(repository: Repository, wanted: str) -> Life:
 
 
 def last_change(repository: Repository, memory: str, *, now: Snapshot) -> str:
-    """The last commit that changed a memory, named by its whole id. Raises `NotFound`."""
+    """The last commit that changed what a memory, named by its whole id, says: no revert, and no mere move.
+
+    Were a revert one, taking a memory back twice would bring it back. Raises `NotFound`.
+    """
     for path in now.locate(memory):
         for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1):
-            return commit.id
-    return why(repository, memory).steps[-1].revision
+            if commit.changes[0].status == "M" and not commit.trailer(REVERTS):
+                return commit.id
+    touched = _touching(repository, now, memory)
+    for revision in git.times(repository.git_dir, now.revision):
+        if revision not in touched:
+            continue
+        commit, edits = touched[revision]
+        if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
+            return revision
+    raise NotFound(f"tenant {repository.tenant} has no memory {memory}")
 
 
 def _touching(repository: Repository, now: Snapshot, memory: str) -> dict[str, tuple[Commit, list[Edit]]]:

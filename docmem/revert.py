@@ -55,7 +55,8 @@ def plan(repository: Repository, target: str) -> Plan:
     """Work out what taking back `target` (a commit, or a memory's id) means today. Changes nothing.
 
     A memory's last change is undone: what created it removes it, what changed it brings the text before back, what
-    deleted it restores it. Raises `NotFound`, `InputError`.
+    deleted it restores it. A revert is no such change, so taking a memory back twice is taking it back once.
+    Raises `NotFound`, `InputError`.
     """
     commit_id, memory = _resolve(repository, target)
     commit = next(git.history(repository.git_dir, commit_id, limit=1))
@@ -116,7 +117,7 @@ def apply(repository: Repository, target: str, *, now: datetime, author: Author)
 
 def _message(planned: Plan) -> str:
     deletes = f"Docmem-Deletes: {planned.deletes}\n" if planned.deletes else ""
-    return f"Revert {planned.target[:12]}\n\nDocmem-Reverts: {planned.target}\n{deletes}"
+    return f"Revert {planned.target[:12]}\n\n{history.REVERTS}: {planned.target}\n{deletes}"
 
 
 def _resolve(repository: Repository, target: str) -> tuple[str, str | None]:

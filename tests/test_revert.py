@@ -105,6 +105,33 @@ def test_reverting_twice_changes_nothing_more(settings: Settings, repo: Reposito
     assert repo.head() == first.revision
 
 
+def test_taking_a_memory_back_twice_does_not_bring_it_back(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    write(settings, replace(TEA, text="Ana hates tea."))
+    take_back(repo, TEA.id)
+    assert take_back(repo, TEA.id) == Reverted(None, (), ())
+    assert texts(repo) == ["Ana likes tea."]
+    only = write(settings, BUS)
+    take_back(repo, BUS.id)
+    assert take_back(repo, BUS.id) == take_back(repo, only) == Reverted(None, (), ())
+    assert texts(repo) == ["Ana likes tea."]
+
+
+def test_a_memory_that_somebody_deleted_comes_back(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    put(settings, "acme", {TEA.path: None})
+    take_back(repo, TEA.id)
+    assert texts(repo) == ["Ana likes tea."]
+
+
+def test_a_learning_is_taken_back_and_not_the_move_after_it(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
+    put(settings, "acme", {TEA.path: None, moved: files.render_memory(TEA)})
+    assert take_back(repo, TEA.id).changed == (moved,)
+    assert texts(repo) == []
+
+
 def test_a_moved_memory_is_taken_back_where_it_stands(settings: Settings, repo: Repository) -> None:
     wrong = write(settings, TEA)
     moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
