@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from docmem import postgres
 from docmem.config import Settings
-from docmem.errors import ConfigError, DocmemError, RoleRefused, SchemaError, ServerUnavailable
+from docmem.errors import ConfigError, DocmemError, RoleRefused, SchemaError, ServerUnavailable, TryAgain
 from docmem.names import tenant_name
 from docmem.sql import load
 
@@ -34,6 +34,9 @@ MIN_POSTGRES = 150000
 MIN_PGVECTOR = (0, 7)
 
 _SETTING: dict[Role, str] = {"reader": "DOCMEM_DSN", "sync": "DOCMEM_SYNC_DSN", "owner": "DOCMEM_OWNER_DSN"}
+LOCK_SECONDS = 10
+"""How long a statement waits for what somebody else has locked; the statement `set_tenant` sets it."""
+
 _CONNECT_SECONDS = 5
 _POOL_SECONDS = 5.0
 _PREFIX = re.compile(r"^connection (failed|is bad): ")
@@ -75,22 +78,34 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
     and `RoleRefused` (a reader or sync session that row-level security doesn't bind).
     """
     with _explained(settings, role):
-        connection = psycopg.connect(dsn(settings, role), **_options(settings))
+        connection = psycopg.connect(dsn(settings, role), **_options(settings, role))
     try:
-        check_session(connection, role)
+        with explained(connection):
+            check_session(connection, role)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+@contextmanager
+def session(settings: Settings, role: Role) -> Iterator[psycopg.Connection[DictRow]]:
+    """A checked connection, closed afterwards. What Postgres refuses within is raised as `explained` says."""
+    connection = connect(settings, role)
+    try:
+        with explained(connection):
+            yield connection
+    finally:
+        connection.close()
+
+
+def _options(settings: Settings, role: Role) -> dict[str, Any]:
     options: dict[str, Any] = {
         "autocommit": True,
         "prepare_threshold": None,
         "connect_timeout": _CONNECT_SECONDS,
         "row_factory": dict_row,
-        "application_name": "docmem",
+        "application_name": f"docmem-{role}",
     }
     # Who binds the port of a stopped server can't answer for it: only ours knows the password.
     return options if settings.external else {**options, "require_auth": "scram-sha-256"}
@@ -98,7 +113,10 @@ def _options(settings: Settings) -> dict[str, Any]:
 
 @contextmanager
 def tenant_transaction(connection: psycopg.Connection[Any], tenant: str) -> Iterator[psycopg.Cursor[DictRow]]:
-    """One transaction as one tenant, and the cursor to use in it. The setting ends with the transaction."""
+    """One transaction as one tenant, and the cursor to use in it. The setting ends with the transaction.
+
+    psycopg's errors pass as they are; see `session` and `explained`.
+    """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(_SQL()["set_tenant"], {"tenant": tenant_name(tenant)})
         yield cursor
@@ -112,7 +130,7 @@ def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> 
     connect(settings, "reader").close()
     return ConnectionPool(
         lambda: dsn(settings, "reader"),  # asked for each connection: the embedded server is started again if it died
-        kwargs=_options(settings),
+        kwargs=_options(settings, "reader"),
         configure=lambda connection: check_session(connection, "reader"),
         min_size=min_size,
         max_size=max_size,
@@ -185,11 +203,7 @@ def schema_version(connection: psycopg.Connection[Any]) -> int | None:
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
         return None
     except psycopg.errors.InsufficientPrivilege:
-        user = connection.info.user
-        raise ConfigError(
-            f"role {user} may not use the index",
-            hint=f'as an administrator: GRANT docmem_reader TO "{user}"; (docmem_sync for the role that syncs)',
-        ) from None
+        raise _no_rights(connection, "") from None
     assert row is not None
     return int(row["version"])
 
@@ -208,6 +222,78 @@ def check_schema(connection: psycopg.Connection[Any]) -> None:
         raise SchemaError(
             f"the index's schema is version {found}, and this docmem knows {SCHEMA_VERSION}", hint="upgrade docmem"
         )
+
+
+@contextmanager
+def explained(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """What Postgres says when it isn't set up right, is busy or goes away, as a `DocmemError` of one clear line.
+
+    Raises `ConfigError` (rights are missing, the server takes no writes), `SchemaError` (something of the index is
+    gone), `TryAgain` (a lock or a statement took too long) and `ServerUnavailable`. What else psycopg raises is a bug
+    of ours, and passes.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        found = _explanation(connection, error)
+        if found is None:
+            raise
+        raise found from error
+
+
+_GONE = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.UndefinedObject,
+    psycopg.errors.InvalidSchemaName,
+)
+_LATE = (
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
+
+
+def _explanation(connection: psycopg.Connection[Any], error: psycopg.Error) -> DocmemError | None:
+    words = error.diag.message_primary or _reason(str(error))
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return _no_rights(connection, words)
+    if isinstance(error, _GONE):
+        return SchemaError(
+            f"the index in database {connection.info.dbname} is not whole: {words}",
+            hint="restore it; or drop schema docmem as its owner and run docmem sync: it is rebuilt from the repos",
+        )
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return ConfigError(
+            f"Postgres takes no writes here: {words}", hint="point DOCMEM_SYNC_DSN to the primary, in read-write mode"
+        )
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        return TryAgain(
+            f"somebody else has locked a table of the index for more than {LOCK_SECONDS} s",
+            hint="run it again later; who it is: SELECT pid, usename, query FROM pg_stat_activity, in that database",
+        )
+    if isinstance(error, _LATE):
+        return TryAgain(f"Postgres gave up on a statement: {words}", hint="run it again later; see: docmem status")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return ServerUnavailable(f"Postgres went away: {words}", hint="run it again; see: docmem status")
+    return None
+
+
+def _no_rights(connection: psycopg.Connection[Any], words: str) -> ConfigError:
+    user = connection.info.user
+    role = (connection.info.parameter_status("application_name") or "").removeprefix("docmem-")
+    reason = f": {words}" if words else ""
+    if role == "owner":
+        return ConfigError(
+            f"role {user} may not change the index{reason}",
+            hint="set DOCMEM_OWNER_DSN to the role that owns schema docmem",
+        )
+    group = "docmem_sync" if role == "sync" else "docmem_reader"
+    return ConfigError(
+        f"role {user} may not use the index{reason}", hint=f'as an administrator: GRANT {group} TO "{user}";'
+    )
 
 
 @contextmanager

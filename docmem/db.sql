@@ -16,7 +16,9 @@ SELECT session_user::text AS role,
 
 -- name: set_tenant
 -- Plans are made for this tenant: a cached one made for another gave 0 rows, silently.
-SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true);
+-- A table that somebody has locked is waited for, not for ever.
+SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('lock_timeout', '10s', true);
 
 -- name: schema_version
 SELECT docmem.schema_version() AS version;

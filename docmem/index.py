@@ -31,6 +31,9 @@ from docmem.sql import load
 T = TypeVar("T")
 
 _SQL = partial(load, "docmem", "index.sql")
+READING = 5.0
+"""Seconds that a command waits for an answer once it is connected: a locked table mustn't hold it up."""
+
 _TRIES = 10
 _CLOSE_SECONDS = 10.0
 
@@ -164,12 +167,14 @@ def _halfvec(vector: Sequence[float]) -> str:
 class Reader:
     """Reads the index through a pool that opens at the first read. Nothing here takes longer than `timeout` seconds.
 
+    `opening`: how long the pool may take instead, where a server may have to be started first.
     Safe between threads; `close` it when done. An embedded server that isn't running is started, aside.
     """
 
-    def __init__(self, settings: Settings, *, timeout: float) -> None:
+    def __init__(self, settings: Settings, *, timeout: float, opening: float | None = None) -> None:
         self._settings = settings
         self._timeout = timeout
+        self._opening = opening
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
@@ -181,7 +186,11 @@ class Reader:
         """
         tenant_name(tenant)
         deadline = time.monotonic() + self._timeout
-        pool = self._pool(deadline)
+        if self._opening is None:
+            pool = self._pool(deadline)
+        else:
+            pool = self._pool(time.monotonic() + self._opening)
+            deadline = time.monotonic() + self._timeout
         for _ in range(_TRIES):
             try:
                 return self._once(pool, tenant, work, deadline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -66,7 +65,7 @@ class JobTable:
     def listed(self, tenant: str) -> list[Letter]:
         """A tenant's dead letters, newest first. Raises `DocmemError`."""
         with (
-            closing(db.connect(self.settings, "reader")) as connection,
+            db.session(self.settings, "reader") as connection,
             db.tenant_transaction(connection, tenant) as cursor,
         ):
             rows = cursor.execute(_SQL()["listed"], {"tenant": tenant}).fetchall()
@@ -75,7 +74,7 @@ class JobTable:
     def _write(self, statement: str, job: Job, **values: Any) -> None:
         named = {"tenant": job.tenant, "thread": job.thread, "subject": job.subject, "agent": job.agent}
         with (
-            closing(db.connect(self.settings, "sync")) as connection,
+            db.session(self.settings, "sync") as connection,
             db.tenant_transaction(connection, job.tenant) as cursor,
         ):
             cursor.execute(_SQL()[statement], named | values)

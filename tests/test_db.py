@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 
 from docmem import db, postgres
 from docmem.config import Settings
-from docmem.errors import ConfigError, InvalidName, RoleRefused, SchemaError, ServerUnavailable
+from docmem.errors import ConfigError, DocmemError, InvalidName, RoleRefused, SchemaError, ServerUnavailable, TryAgain
 from docmem.postgres import Server
 from docmem_sync import migrate
 from tests.support.postgres import reachable_root
@@ -450,3 +450,46 @@ def test_what_is_guarded_against_is_real(crowded: Settings) -> None:
                 cursor.execute("SET LOCAL enable_sort = off")
                 counts.append(len(cursor.execute(NEAREST, {"tenant": tenant, "vector": question}).fetchall()))
     assert min(counts) < 8
+
+
+# --- what Postgres refuses within a session
+
+
+def run_as_reader(settings: Settings, *statements: str) -> None:
+    with db.session(settings, "reader") as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "says"),
+    [
+        ("SELECT * FROM docmem.nothing", SchemaError, 'is not whole: relation "docmem.nothing" does not exist'),
+        ("SELECT nothing.nothing()", SchemaError, 'is not whole: schema "nothing" does not exist'),
+        ("DELETE FROM docmem.memory", ConfigError, "may not use the index: permission denied for table memory"),
+        ("SET statement_timeout = 1; SELECT pg_sleep(5)", TryAgain, "statement timeout"),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", ServerUnavailable, "went away: terminating connection"),
+        ("BEGIN READ ONLY; CREATE TABLE docmem.x ()", ConfigError, "takes no writes"),
+        ("SET lock_timeout = 1; SELECT count(*) FROM docmem.memory", TryAgain, "has locked a table"),
+    ],
+)
+def test_what_is_not_set_up_right_or_busy_is_said_in_one_line(
+    indexed: Settings, statement: str, kind: type[DocmemError], says: str
+) -> None:
+    with closing(db.connect(indexed, "owner")) as owner, owner.transaction():
+        owner.execute("LOCK docmem.memory" if "lock_" in statement else "SELECT 1")
+        with pytest.raises(kind, match=says) as caught:
+            run_as_reader(indexed, *statement.split("; "))
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_bug_of_ours_is_not_explained_away(indexed: Settings) -> None:
+    with pytest.raises(psycopg.errors.SyntaxError):
+        run_as_reader(indexed, "SELEKT")
+
+
+def test_a_locked_table_is_not_waited_for_without_end(indexed: Settings) -> None:
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        row = cursor.execute("SELECT current_setting('lock_timeout') AS limit").fetchone()
+    assert row == {"limit": f"{db.LOCK_SECONDS}s"}

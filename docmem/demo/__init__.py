@@ -212,7 +212,7 @@ def _sync(stage: _Stage) -> None:
 
 
 def _rows(stage: _Stage, tenant: str | None) -> list[dict[str, Any]]:
-    with db.connect(stage.settings, "reader") as connection:
+    with db.session(stage.settings, "reader") as connection:
         if tenant is None:
             return list(connection.execute(_SQL()["memories_of_nobody"]).fetchall())
         with db.tenant_transaction(connection, tenant) as cursor:

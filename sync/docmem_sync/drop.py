@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import closing
 
 from docmem import db
 from docmem.config import Settings
@@ -12,7 +11,7 @@ from docmem.sql import load
 
 def drop(settings: Settings, tenants: Iterable[str]) -> None:
     """Delete all rows of these tenants, each tenant's in one transaction. Raises what `db.connect` raises."""
-    with closing(db.connect(settings, "sync")) as connection:
+    with db.session(settings, "sync") as connection:
         for tenant in tenants:
             with db.tenant_transaction(connection, tenant) as cursor:
                 for statement in load("docmem_sync", "drop.sql").values():

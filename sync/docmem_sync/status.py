@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,7 +48,7 @@ def status(settings: Settings, tenants: Iterable[str]) -> dict[str, Any]:
     server: dict[str, Any] = {"reachable": False, "version": None, "pgvector": None}
     server |= {"embedded": not settings.external, "data": None}
     try:
-        with closing(db.connect(settings, "reader")) as connection:
+        with db.session(settings, "reader") as connection:
             server = _server(connection, settings)
             db.check_schema(connection)
             return {"server": server, "tenants": [_tenant(connection, repo, settings) for repo in repos]}
@@ -172,7 +171,7 @@ def _is_set(settings: Settings, role: db.Role) -> bool:
 
 
 def _postgres(settings: Settings) -> str:
-    with closing(db.connect(settings, "reader")) as connection:
+    with db.session(settings, "reader") as connection:
         server = _server(connection, settings)
     if server["pgvector"] is None:
         raise ConfigError(
@@ -184,7 +183,7 @@ def _postgres(settings: Settings) -> str:
 
 def _role(settings: Settings, role: db.Role) -> Check:
     def look() -> str:
-        with closing(db.connect(settings, role)) as connection:
+        with db.session(settings, role) as connection:
             if role == "owner":
                 return f"{connection.info.user} may connect"
             tables = "writable_tables" if role == "reader" else "unreadable_tables"
@@ -209,7 +208,7 @@ def _grants(role: db.Role) -> str:
 
 
 def _schema(settings: Settings) -> str:
-    with closing(db.connect(settings, "reader")) as connection:
+    with db.session(settings, "reader") as connection:
         db.check_schema(connection)
         bare = [row["table"] for row in connection.execute(_SQL()["open_tables"])]
     if bare:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,7 +119,7 @@ def sync_tenant(
 @contextmanager
 def _connected(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
     """A sync session on a schema that is up to date."""
-    with closing(db.connect(settings, "sync")) as connection:
+    with db.session(settings, "sync") as connection:
         migrate.ensure(settings, connection)
         yield connection
 
@@ -135,17 +135,13 @@ class _Job:
 
     def run(self, embedder: Embedder | None) -> TenantSync:
         started = time.monotonic()
-        try:
+        with db.explained(self.connection):
             with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
                 store = Store(cursor, self.repo.tenant)
                 self._lock(store)
                 done = self._mirror(store)
             done = self._embed(done, embedder)
-            maintenance.if_due(self.repo)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise ServerUnavailable(
-                f"{self.repo.tenant}: Postgres went away: {str(error).splitlines()[0]}", hint="run it again"
-            ) from error
+        maintenance.if_due(self.repo)
         return replace(done, seconds=time.monotonic() - started)
 
     def _lock(self, store: Store) -> None:

@@ -13,11 +13,15 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from docmem import db, postgres
+from docmem import db, postgres, repository
 from docmem.config import Settings
 from docmem.errors import ConfigError, SchemaError
+from docmem.jobs import JobTable
 from docmem.postgres import Server
 from docmem_sync import migrate
+from docmem_sync.status import status
+from docmem_sync.sync import sync_tenant
+from tests.support.repos import put
 
 CATALOGUE = {
     "columns": """
@@ -113,9 +117,9 @@ def test_a_failed_migration_leaves_nothing(indexed: Settings, postgres_server: S
     owner = postgres_server.dsn("owner", database=empty)
     with psycopg.connect(owner, autocommit=True) as connection:
         with pytest.raises(psycopg.Error):
-            migrate._apply(connection, 1, "CREATE SCHEMA docmem; SELECT 1 / 0")
+            migrate._apply(connection, 1, "CREATE SCHEMA docmem; SELECT 1 / 0", {})
         with pytest.raises(SchemaError, match="doesn't set its version"):
-            migrate._apply(connection, 1, "CREATE SCHEMA docmem")
+            migrate._apply(connection, 1, "CREATE SCHEMA docmem", {})
         assert db.schema_version(connection) is None
         assert connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'docmem'").fetchone() is None
 
@@ -144,3 +148,86 @@ def test_an_owner_that_may_not_set_up_is_told_what_an_administrator_runs(
     finally:
         with psycopg.connect(admin_dsn, autocommit=True) as admin:
             admin.execute("DROP DATABASE docmem_poor WITH (FORCE)")
+
+
+# --- a Postgres of one's own, with login roles that have no rights yet
+
+
+@pytest.fixture
+def own(indexed: Settings, postgres_server: Server) -> Iterator[Settings]:
+    """A database that an administrator prepared: an owner, the extension, and plain roles that may only log in."""
+    with psycopg.connect(postgres_server.dsn("admin", database="postgres"), autocommit=True) as admin:
+        for role in LOGINS:
+            admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p'").format(sql.Identifier(role)))
+        admin.execute("CREATE DATABASE docmem_own OWNER ow")
+        with psycopg.connect(postgres_server.dsn("admin", database="docmem_own"), autocommit=True) as inside:
+            inside.execute("CREATE EXTENSION vector")
+        where = f"127.0.0.1:{postgres_server.port}/docmem_own"
+        repository.create(indexed, "acme")
+        yield replace(
+            indexed,
+            owner_dsn=f"postgresql://ow:p@{where}",
+            sync_dsn=f"postgresql://ns:p@{where}",
+            dsn=f"postgresql://nr:p@{where}",
+        )
+        admin.execute("DROP DATABASE docmem_own WITH (FORCE)")
+        for role in reversed(LOGINS):  # the owner last: it may have granted
+            admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+LOGINS = ("ow", "ns", "nr")
+
+
+def as_administrator(server: Server, *statements: str) -> None:
+    with psycopg.connect(server.dsn("admin", database="docmem_own"), autocommit=True) as admin:
+        for statement in statements:
+            admin.execute(statement)
+
+
+def test_login_roles_without_rights_are_told_what_to_grant_and_then_it_works(
+    own: Settings, postgres_server: Server
+) -> None:
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="role ns may not use the index yet") as caught:
+            sync_tenant(own, "acme")
+        statements = caught.value.hint.split("\n")[1:]
+        assert statements == ['GRANT "docmem_sync" TO "ns";', 'GRANT "docmem_reader" TO "nr";']
+    as_administrator(postgres_server, *statements)
+    assert sync_tenant(own, "acme").after
+    assert [row["tenant"] for row in status(own, ["acme"])["tenants"]] == ["acme"]
+    assert JobTable(own).listed("acme") == []
+
+
+def test_an_owner_who_may_grant_gives_the_login_roles_their_rights(own: Settings, postgres_server: Server) -> None:
+    as_administrator(postgres_server, "GRANT docmem_sync, docmem_reader TO ow WITH ADMIN OPTION")
+    assert sync_tenant(own, "acme").after
+    assert "error" not in status(own, ["acme"])["server"]
+
+
+def test_the_administrators_list_names_the_login_roles_too(own: Settings, postgres_server: Server) -> None:
+    as_administrator(postgres_server, "DROP EXTENSION vector")
+    with pytest.raises(ConfigError, match="ow may not set up the index") as caught:
+        sync_tenant(own, "acme")
+    statements = caught.value.hint.split("\n")[1:]
+    assert len(statements) == 4
+    as_administrator(postgres_server, *statements)
+    assert sync_tenant(own, "acme").after
+
+
+def test_a_role_whose_rights_were_taken_away_is_told_the_grant_of_its_own_setting(
+    own: Settings, postgres_server: Server
+) -> None:
+    as_administrator(postgres_server, "GRANT docmem_sync TO ns", "GRANT docmem_reader TO nr")
+    sync_tenant(own, "acme")
+    as_administrator(
+        postgres_server, "REVOKE docmem_reader FROM nr", "GRANT docmem_reader TO ns", "REVOKE docmem_sync FROM ns"
+    )
+    with pytest.raises(
+        ConfigError, match="role nr may not use the index: permission denied for schema docmem"
+    ) as reading:
+        JobTable(own).listed("acme")
+    assert reading.value.hint.endswith('GRANT docmem_reader TO "nr";')
+    put(own, "acme", {"knowledge/a.md": b"a\n"})
+    with pytest.raises(ConfigError, match="role ns may not use the index: ") as syncing:
+        sync_tenant(own, "acme")
+    assert syncing.value.hint.endswith('GRANT docmem_sync TO "ns";')
