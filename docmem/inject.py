@@ -36,7 +36,7 @@ TTL = 30.0
 """Seconds that a packet is kept. Before it is served again its revision is compared with the index's."""
 
 PATIENCE = 30.0
-"""Seconds for where nobody waits for a turn: a command, the start of a process."""
+"""Seconds for where nobody waits for a turn: the start of a process, or of a server."""
 
 _CACHED = 2_048
 _DOCUMENTS = 40
@@ -78,8 +78,9 @@ class Request:
 class Injector:
     """Makes packets. One for a process: it keeps a pool, a cache and a breaker. Safe between threads.
 
-    `embedder` None means what `DOCMEM_EMBEDDING_MODEL` says. Under `DOCMEM_REQUIRE_MEMORY` it opens the index at
-    once and raises what is wrong with it; otherwise nothing is opened before the first packet.
+    `embedder` None means what `DOCMEM_EMBEDDING_MODEL` says. `opening`: seconds for the first connection, where it may
+    take longer than `timeout`. Under `DOCMEM_REQUIRE_MEMORY` it opens the index at once and raises what is wrong with
+    it; otherwise nothing is opened before the first packet.
     """
 
     def __init__(
@@ -90,11 +91,12 @@ class Injector:
         timeout: float = TURN_TIMEOUT,
         embedding_timeout: float = embedding.QUERY_TIMEOUT,
         ttl: float = TTL,
+        opening: float | None = None,
     ) -> None:
         self._settings = settings or config.settings()
         model = embedder or embedding.embedder(self._settings)
         self._vectors = QueryVectors(model, timeout=embedding_timeout) if model is not None else None
-        self._reader = Reader(self._settings, timeout=timeout)
+        self._reader = Reader(self._settings, timeout=timeout, opening=opening)
         self._cache: Cache[tuple[object, ...], tuple[str, Packet]] = Cache(_CACHED, ttl=ttl)
         self._breaker = Breaker(failures=2, pause=2.0)
         self._failure = ""

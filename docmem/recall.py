@@ -21,7 +21,7 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import NotFound
-from docmem.index import Index, Reader, Scope, Words
+from docmem.index import READING, Index, Reader, Scope, Words
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import subject_key
@@ -352,7 +352,7 @@ def search(
     Raises `NotFound` for a tenant that was never synced, and whatever `Reader.read` raises.
     """
     if isinstance(source, Settings):
-        reader = Reader(source, timeout=_SEARCH_SECONDS)
+        reader = Reader(source, timeout=READING, opening=_SEARCH_SECONDS)
         try:
             return search(
                 reader, tenant, query, subject=subject, agent=agent, limit=limit, kinds=kinds, folders=folders,

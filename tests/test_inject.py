@@ -26,7 +26,7 @@ from docmem.embedding import Embedder
 from docmem.errors import DocmemError, ModelUnavailable
 from docmem.fence import strip_injected
 from docmem.files import render_memory
-from docmem.inject import Injector
+from docmem.inject import PATIENCE, Injector
 from docmem.layout import profile_path
 from docmem.model import Memory
 from docmem.packet import HEADINGS, PREAMBLE, Packet
@@ -294,6 +294,18 @@ def test_a_table_that_is_gone_is_said_and_its_return_is_noticed(acme: Settings) 
         owner.execute("ALTER TABLE docmem.memory RENAME TO gone")
         assert {injector.packet("acme", "ana", "Porto").degraded for _ in range(4)} == {"index_failed"}
         owner.execute("ALTER TABLE docmem.gone RENAME TO memory")
+        wait_until(lambda: shown(injector.packet("acme", "ana", "Porto")) == ["Plans Porto."])
+
+
+def test_a_locked_table_holds_up_no_longer_than_reading_may(acme: Settings) -> None:
+    serve(acme, memory("Plans Porto."))
+    with (
+        Injector(acme, timeout=1.0, opening=PATIENCE) as injector,
+        psycopg.connect(str(acme.owner_dsn)) as owner,
+    ):
+        owner.execute("LOCK docmem.memory")
+        assert injector.packet("acme", "ana", "Porto") == Packet(degraded="server_unavailable")
+        owner.rollback()
         wait_until(lambda: shown(injector.packet("acme", "ana", "Porto")) == ["Plans Porto."])
 
 

@@ -90,12 +90,13 @@ def inject(
     """Print what an agent's prompt would be given about a subject, now."""
     from docmem import names
     from docmem.config import settings
+    from docmem.index import READING
     from docmem.inject import PATIENCE, Injector
 
     configured = settings()
     _known(configured, tenant)
     key = names.subject_key(tenant, subject)
-    with Injector(configured, timeout=PATIENCE, embedding_timeout=PATIENCE) as injector:
+    with Injector(configured, timeout=READING, opening=PATIENCE, embedding_timeout=PATIENCE) as injector:
         packet = injector.packet(tenant, key, goal, agent=agent, blocks=list(blocks) or None, documents=documents)
     if as_json:
         print_json(packet.as_json())
