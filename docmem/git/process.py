@@ -55,6 +55,8 @@ def run(
     command = ["git", "--git-dir", str(git_dir), *pathspecs, *arguments]
     done = _completed(command, environment(git_dir), stdin)
     if done.returncode not in ok:
+        if b"No space left on device" in done.stderr:
+            raise TryAgain(f"the disk is full: git can't write in {git_dir}", hint="make room, and run it again")
         raise GitError(f"git {arguments[0]} failed in {git_dir} (exit {done.returncode}): {words_of(done)}")
     return done
 
