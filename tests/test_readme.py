@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from docmem import demo
 from docmem.cli import cli
 from docmem.config import Settings
+from docmem.errors import ConfigError
 from tests.support.model_server import ModelServer, Says
 
 ROOT = Path(__file__).parents[1]
@@ -134,9 +136,22 @@ def test_every_link_leads_to_a_file(link: str) -> None:
 
 
 def test_the_demo_prints_what_the_readme_shows(newcomer: Newcomer) -> None:
-    environment = {name: "" for name in newcomer.environment if name.endswith("DSN")}
-    printed = newcomer.types("docmem demo", **environment).stdout
+    """Whatever Postgres, secret or embedder the newcomer has set: the demo leaves them alone."""
+    away = "postgresql://ana@127.0.0.1:1/theirs"
+    theirs = {"DOCMEM_DSN": away, "DOCMEM_SYNC_DSN": away, "DOCMEM_OWNER_DSN": away}
+    printed = newcomer.types(
+        "docmem demo", **theirs, DOCMEM_SECRET="theirs", DOCMEM_EMBEDDING_MODEL="some/model"
+    ).stdout
+    assert "on an embedded Postgres of its own" in printed.splitlines()[0]
     shown = [block.text for block in BLOCKS if block.language == "text"]
     assert len(shown) == 2
     for excerpt in shown:
         assert _fits(f"…{excerpt}…", printed), excerpt
+
+
+def test_without_the_embedded_server_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "site-packages" not in path])
+    sys.path_importer_cache.clear()
+    with pytest.raises(ConfigError, match="that isn't installed") as caught:
+        demo.run(model="offline", keep=None, say=print)
+    assert "pip install 'docmem[embedded]'" in caught.value.hint

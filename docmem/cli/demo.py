@@ -15,9 +15,8 @@ import click
 def demo(model: str, keep: Path | None) -> None:
     """Watch the main job: a conversation becomes files, rows and a prompt; a wrong learning is reverted.
 
-    Needs no key and no network. By default it leaves nothing behind.
+    Needs no key and no network, and uses an embedded Postgres of its own. By default it leaves nothing behind.
     """
     from docmem import demo as show
-    from docmem.config import settings
 
-    show.run(settings(), model=model, keep=keep, say=click.echo)
+    show.run(model=model, keep=keep, say=click.echo)

