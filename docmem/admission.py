@@ -174,9 +174,9 @@ def has_unknown_id(proposal: Proposal, case: Case) -> bool:
     return proposal.operation.op != "create" and case.target(proposal) is None
 
 
-def creates_what_exists(proposal: Proposal, case: Case) -> bool:
-    """A create that names an existing memory: it can't be told what was meant."""
-    return proposal.operation.op == "create" and case.target(proposal) is not None
+def creates_with_id(proposal: Proposal, case: Case) -> bool:
+    """A create that names a memory, one that exists or none: it can't be told what was meant."""
+    return proposal.operation.op == "create" and bool(proposal.target)
 
 
 def has_repeated_id(proposal: Proposal, case: Case) -> bool:
@@ -319,7 +319,7 @@ RULES: tuple[Rule, ...] = (
     Rule("missing_id", "rejected", lacks_id),
     Rule("foreign_id", "rejected", has_foreign_id),
     Rule("unknown_id", "rejected", has_unknown_id),
-    Rule("unexpected_id", "rejected", creates_what_exists),
+    Rule("unexpected_id", "rejected", creates_with_id),
     Rule("repeated_id", "rejected", has_repeated_id),
     Rule("contradiction", "rejected", deletes_what_is_said_again),
     Rule("size", "rejected", has_wrong_size),

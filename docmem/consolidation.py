@@ -21,9 +21,16 @@ from docmem import admission, audit, dialogue, edits, embedding, files, llm, nam
 from docmem import profile as profiles
 from docmem.admission import Proposal, Ruling, State, Window
 from docmem.config import Settings
-from docmem.errors import Conflict, DocmemError, FormatError, ModelReplyError, ModelUnavailable
+from docmem.errors import (
+    Conflict,
+    DocmemError,
+    FormatError,
+    ModelFailed,
+    ModelReplyError,
+    ModelUnavailable,
+)
 from docmem.layout import CONFIG, REVERTED, profile_path, watermark_path
-from docmem.model import Job, Marks, Profile, Turn, Watermark
+from docmem.model import Job, Marks, Profile, Spent, Turn, Watermark
 from docmem.prompt import Request
 from docmem.reply import NO_PROFILE, Answer
 from docmem.repository import Repository, Snapshot, StoredMemory
@@ -311,6 +318,7 @@ class _Run:
         error: DocmemError | None = None,
     ) -> Consolidation:
         answer = self.answer.answer if self.answer is not None else None
+        spent = error.spent if isinstance(error, ModelFailed) else answer.spent if answer else Spent()
         return Consolidation(
             outcome,
             revision=revision,
@@ -322,10 +330,10 @@ class _Run:
             profile_changed=bool(plan and plan.merge.changes()),
             undeclared=plan.merge.undeclared if plan else (),
             model=self.model,
-            tokens_in=answer.tokens_in if answer else 0,
-            tokens_out=answer.tokens_out if answer else 0,
-            cost=answer.cost if answer else None,
-            repairs=answer.repairs if answer else 0,
+            tokens_in=spent.tokens_in,
+            tokens_out=spent.tokens_out,
+            cost=spent.cost,
+            repairs=spent.repairs,
             dropped_keys=answer.parsed.dropped if answer else 0,
             scrubbed=self.scrubbed + (answer.parsed.scrubbed if answer else 0),
             review=plan.review if plan and plan.held_files else None,

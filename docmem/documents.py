@@ -6,6 +6,7 @@ it is the one tier of a packet with authority.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -80,6 +81,8 @@ class Documents:
 
 def _refuse(path: str, text: str, meta: Mapping[str, Any]) -> None:
     place = layout.place(names.safe_path(path))
+    if any(unicodedata.category(char).startswith("C") for char in path):
+        raise InvalidName(f"{path!r} has control characters in it", hint="use a name that can be read and typed")
     if place.kind != "document":
         raise InvalidName(
             f"{path!r} is no place for a document",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from docmem.model import Spent
+
 
 class DocmemError(Exception):
     """An expected failure. `code` is stable and machine-readable; `hint` says what to do next."""
@@ -123,13 +125,19 @@ class ServerUnavailable(TryAgain):
     code = "server_unavailable"
 
 
-class ModelUnavailable(TryAgain):
+class ModelFailed(TryAgain):
+    """A model was asked, at a price, and there is no usable answer."""
+
+    spent = Spent()
+
+
+class ModelUnavailable(ModelFailed):
     """The model doesn't answer: network, timeout, rate limit, provider error."""
 
     code = "model_unavailable"
 
 
-class ModelReplyError(TryAgain):
+class ModelReplyError(ModelFailed):
     """The model answered, but not with what was asked for, after every repair. `reply` is its last answer."""
 
     code = "bad_reply"

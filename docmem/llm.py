@@ -7,16 +7,18 @@ variables (`OPENAI_API_KEY`, `OPENAI_API_BASE`, …).
 from __future__ import annotations
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 
 from docmem import config
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
+from docmem.model import Spent
 from docmem.prompt import Request, repair_note, schema_note
 from docmem.reply import Answer, InvalidReply, json_schema, parse
 
@@ -89,10 +91,14 @@ class LitellmModel:
             {"role": "user", "content": request.window},
         ]
         schema = json_schema([topic.name for topic in request.agent.topics])
-        spent = _Spent()
+        spent = Spent()
         for repairs in range(REPAIRS + 1):
-            completion, mode = self._complete(litellm, talk, mode, schema)
-            spent.add(completion)
+            try:
+                completion, mode = self._complete(litellm, talk, mode, schema)
+            except ModelUnavailable as error:
+                error.spent = replace(spent, repairs=repairs)
+                raise
+            spent = _plus(spent, completion)
             text, remark = _content(completion)
             try:
                 return Answer(parse(text), spent.tokens_in, spent.tokens_out, spent.cost, repairs)
@@ -102,11 +108,13 @@ class LitellmModel:
                 {"role": "assistant", "content": text or "(empty)"},
                 {"role": "user", "content": repair_note(reason)},
             ]
-        raise ModelReplyError(
+        failed = ModelReplyError(
             f"{self.name} gave no usable reply after {REPAIRS} repairs: {reason}",
             reply=text,
             hint="nothing was changed; try again, or another model (--model, DOCMEM_MODEL)",
         )
+        failed.spent = replace(spent, repairs=REPAIRS)
+        raise failed
 
     def _complete(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema) -> tuple[Any, Mode]:
         """One completion, and the mode that worked."""
@@ -155,19 +163,14 @@ class LitellmModel:
         raise ConfigError(f"{self.name} can't be used: {_first_line(error)}", hint=hint, code="model") from None
 
 
-@dataclass
-class _Spent:
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = None
-
-    def add(self, completion: Any) -> None:
-        usage = getattr(completion, "usage", None)
-        self.tokens_in += getattr(usage, "prompt_tokens", 0) or 0
-        self.tokens_out += getattr(usage, "completion_tokens", 0) or 0
-        cost = (getattr(completion, "_hidden_params", None) or {}).get("response_cost")
-        if cost is not None:
-            self.cost = (self.cost or 0.0) + float(cost)
+def _plus(spent: Spent, completion: Any) -> Spent:
+    usage = getattr(completion, "usage", None)
+    cost = (getattr(completion, "_hidden_params", None) or {}).get("response_cost")
+    return Spent(
+        tokens_in=spent.tokens_in + (getattr(usage, "prompt_tokens", 0) or 0),
+        tokens_out=spent.tokens_out + (getattr(usage, "completion_tokens", 0) or 0),
+        cost=spent.cost if cost is None else (spent.cost or 0.0) + float(cost),
+    )
 
 
 def _message(role: str, content: str) -> Message:
@@ -245,13 +248,14 @@ def _content(completion: Any) -> tuple[str, str]:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds of a `Retry-After` header; None where there is none, or a date."""
+    """Seconds of a `Retry-After` header; None where there is none, a date, or nothing one could wait for."""
     response = getattr(error, "response", None)
     headers: Mapping[str, str] = getattr(response, "headers", None) or {}
     try:
-        return float(headers.get("retry-after", ""))
+        seconds = float(headers.get("retry-after", ""))
     except ValueError:
         return None
+    return None if math.isnan(seconds) else seconds
 
 
 def _first_line(error: Exception) -> str:

@@ -120,6 +120,16 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What asking a model took, over all tries: tokens, dollars where known, and how often a reply was sent back."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One consolidation to do: the turns of `thread` after its watermark, about `subject`."""
 

@@ -21,6 +21,8 @@ _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LABEL_MAX = 200
 _SLUG_MAX = 60
 _PATH_MAX = 1024
+_PART_MAX = 255
+"""Bytes of one file name: more than that no disk holds, and no checkout either."""
 
 
 def tenant_name(value: str) -> str:
@@ -154,6 +156,8 @@ def safe_path(path: str) -> str:
     for part in parts:
         if part in {"", ".", ".."} or _is_dot_git(part) or "\0" in part or "\\" in part:
             raise InvalidName(f"{path!r} has a part {part!r} that no path in the repo may have")
+        if len(part.encode("utf-8", "surrogatepass")) > _PART_MAX:
+            raise InvalidName(f"{part[:40]!r}… is longer than the {_PART_MAX} bytes that a disk allows a name")
     return path
 
 

@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from docmem.document import scrub_value
-from docmem.model import KINDS
+from docmem.model import KINDS, Spent
 
 REPLY_MAX = 1_000_000
 """Characters of a reply that are looked at."""
@@ -27,6 +27,14 @@ _FENCED = re.compile(r"```[ \t]*(?:json5?|JSON)?[ \t]*\n(.*?)\n[ \t]*```", re.DO
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number, and JSON Schema's `integer` allows 5.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]
 
 
 class Operation(_Strict):
@@ -40,7 +48,7 @@ class Operation(_Strict):
     topic: str = Field(description="Name of one of the declared topics.")
     text: str = Field(description="One self-contained statement in the third person, with absolute dates.")
     confidence: float = Field(description="0 to 1: how well the cited turns support the statement.")
-    importance: int = Field(description="1 to 10: how much it will matter in later conversations.")
+    importance: Whole = Field(description="1 to 10: how much it will matter in later conversations.")
     evidence_turns: list[str] = Field(description="Ids of the turns that say it, at least one of them the user's.")
     quote: str | None = Field(description="Short literal quote from one of those turns, or null.")
 
@@ -140,8 +148,13 @@ def from_value(value: Any) -> Parsed:
         raise InvalidReply("; ".join(_complaints(error))) from None
 
 
-def _names_tenant(operation: Mapping[str, Any]) -> bool:
-    return any(key.strip().lower().startswith("tenant") for key in operation)
+def _names_tenant(value: Any) -> bool:
+    """Whether a key that begins with `tenant` stands in it, however deep."""
+    if isinstance(value, list):
+        return any(_names_tenant(item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    return any(key.strip().lower().startswith("tenant") or _names_tenant(item) for key, item in value.items())
 
 
 def _complaints(error: ValidationError) -> Iterator[str]:
@@ -255,3 +268,8 @@ class Answer:
     tokens_out: int = 0
     cost: float | None = None
     repairs: int = 0
+
+    @property
+    def spent(self) -> Spent:
+        """The price of it."""
+        return Spent(self.tokens_in, self.tokens_out, self.cost, self.repairs)

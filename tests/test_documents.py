@@ -94,3 +94,11 @@ def test_search_answers_the_paragraph(documents: Documents) -> None:
     documents.write("knowledge/refunds.md", "# Refunds\n\nTrains go hourly.\n\nRefunds take ten days.")
     result = documents.search("refund days")
     assert (result.degraded, [hit.text for hit in result.hits]) == ("files", ["Refunds take ten days."])
+
+
+@pytest.mark.parametrize("name", ["x" * 260, "two\nlines", "bell\x07"])
+def test_a_name_that_no_disk_holds_or_nobody_can_type_is_refused(
+    settings: Settings, tenant: str, name: str
+) -> None:
+    with pytest.raises(InvalidName):
+        Documents(tenant, settings=settings).write(f"knowledge/{name}.md", "x")

@@ -14,7 +14,7 @@ import pytest
 from docmem import llm
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
 from docmem.llm import LitellmModel, Patience
-from docmem.model import Profile, Turn
+from docmem.model import Profile, Spent, Turn
 from docmem.prompt import Request
 from docmem.reply import json_schema
 from docmem.tenant_config import Agent, Topic
@@ -94,6 +94,7 @@ def test_after_two_repairs_the_reply_has_failed(monkeypatch: pytest.MonkeyPatch)
         ask()
     assert len(server.requests) == 3
     assert caught.value.reply == "still no"
+    assert caught.value.spent == Spent(tokens_in=300, tokens_out=60, cost=caught.value.spent.cost, repairs=2)
 
 
 def test_a_cut_off_reply_says_so_in_the_repair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +109,19 @@ def test_a_rate_limit_is_waited_out_as_long_as_it_says(monkeypatch: pytest.Monke
         _, pauses = ask()
     assert len(server.requests) == 3
     assert pauses == [7.0, 2.0]
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-5", "soon"])
+def test_a_wait_that_makes_no_sense_is_our_own_backoff(monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
+    with serving(monkeypatch, Fails(429, headers={"Retry-After": seconds}), GOOD):
+        _, pauses = ask()
+    assert pauses in ([1.0], [0.0])
+
+
+def test_what_was_spent_before_the_model_went_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(monkeypatch, Says("no"), Fails(500)), pytest.raises(ModelUnavailable) as caught:
+        ask()
+    assert (caught.value.spent.tokens_in, caught.value.spent.repairs) == (100, 1)
 
 
 def test_server_errors_back_off_and_end(monkeypatch: pytest.MonkeyPatch) -> None:

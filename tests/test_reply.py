@@ -114,6 +114,17 @@ def test_an_operation_that_names_a_tenant_is_marked(key: str) -> None:
     assert parsed.tenant_keys == {1}
 
 
+def test_a_tenant_is_found_however_deep_it_is_named() -> None:
+    hidden = {**OPERATION, "meta": [{"scope": {"tenant_id": "other"}}]}
+    assert reply.from_value(body(operations=[hidden])).tenant_keys == {0}
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert reply.from_value(body(operations=[{**OPERATION, "importance": 5.0}])).reply.operations[0].importance == 5
+    with pytest.raises(InvalidReply):
+        reply.from_value(body(operations=[{**OPERATION, "importance": 5.5}]))
+
+
 def test_nul_and_lone_surrogates_are_taken_out_and_counted() -> None:
     text = GOOD.replace("Portugal.", "Por\\u0000tugal \\ud83d👩‍👩‍👧 café.")
     parsed = reply.parse(text)

@@ -24,7 +24,7 @@ _MEANS = {
     "committed": "committed",
     "nothing_new": "nothing new since the last window",
     "nothing_kept": "nothing worth keeping",
-    "no_topics": "the agent declares no topics, so nothing is learned",
+    "no_topics": "docmem.yaml declares no topics for this agent, so nothing is learned (is the name right?)",
     "no_consent": "no consent, so nothing is learned",
     "held": "held for review",
     "conflict": "somebody changed the same memory meanwhile; run it again",
@@ -44,7 +44,7 @@ _MEANS = {
 @click.option(
     "--dialogue",
     required=True,
-    type=click.Path(path_type=Path, exists=True),
+    type=click.Path(path_type=Path),
     help="JSONL, one turn a line: id, role, text, at, speaker. Or a folder of such files, a thread each.",
 )
 @click.option("--agent", default="default", show_default=True, help="Whose topics count.")

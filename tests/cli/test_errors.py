@@ -30,6 +30,11 @@ from tests.support.cli import Shell
         (["nonsense"], 2, "No such command"),
         (["log"], 2, "Missing argument"),
         (["consolidate", "acme", "--thread", "t"], 2, "Missing option"),
+        (
+            ["consolidate", "acme", "--subject", "a", "--dialogue", "/none.jsonl", "--model", "offline"],
+            1,
+            "can't read the dialogue /none.jsonl",
+        ),
     ],
 )
 def test_an_error_is_a_line_with_the_right_exit_code(
