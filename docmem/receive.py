@@ -6,6 +6,7 @@ A push is judged by what it changes between main's old and new tip, and by each 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -150,16 +151,16 @@ def deletions(push: Push) -> int:
     if len(gone) <= DELETES_MIN:
         return len(gone)
     come = {change.path: change.new for change in push.changes if change.old is None and change.new and _counts(change)}
-    return len(_identities(push.git_dir, gone) - _identities(push.git_dir, come))
+    return (_identities(push.git_dir, gone) - _identities(push.git_dir, come)).total()
 
 
 def _counts(change: Change) -> bool:
     return layout.place(change.path).kind in _COUNTED
 
 
-def _identities(git_dir: Path, blobs: Mapping[str, str]) -> set[str]:
+def _identities(git_dir: Path, blobs: Mapping[str, str]) -> Counter[str]:
     bytes_of = dict(git.read_blobs(git_dir, set(blobs.values()))) if blobs else {}
-    return {check.memory_id(path, bytes_of[blob]) or blob for path, blob in blobs.items()}
+    return Counter(check.memory_id(path, bytes_of[blob]) or blob for path, blob in blobs.items())
 
 
 def confirmed(git_dir: Path) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,24 +13,42 @@ from docmem.cli.output import json_option, note, print_json
 
 if TYPE_CHECKING:
     from docmem.check import Fault
+    from docmem.worktree import Said
 
 
 @click.command(short_help="Clone a tenant to edit it with your own tools.")
 @click.argument("tenant")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-def checkout(tenant: str, directory: Path) -> None:
+@click.option("--live", is_flag=True, help="Go on: commit and push what is saved, bring in what others push.")
+def checkout(tenant: str, directory: Path, live: bool) -> None:
     """Clone a tenant into DIRECTORY: edit with any editor, commit and push with any git.
 
     A check runs before each commit, and again in the store at each push. `git pull` rebases. What waits for review is
-    there as origin's branches review/ID. Again on a checkout that is there, it is set up anew and fetched.
+    there as the remote branches review/ID. Again on a checkout that is there, it is set up anew and fetched.
+
+    With --live, save a file and the next prompt has it: until you stop it, each file that you save and that is in order
+    is committed in your name and pushed. One that isn't is named here and left alone, and so is one that was changed
+    upstream in the same place.
     """
     from docmem import checkout as checkouts
     from docmem.config import settings
 
     fresh = checkouts.checkout(settings(), tenant, directory)
     click.echo(f"{'cloned' if fresh else 'fetched'} {tenant} into {directory}")
-    if fresh:
+    if live:
+        from docmem.live import live as watch
+
+        note("live: save a file and it is committed and pushed; stop with Ctrl-C")
+        watch(settings(), tenant, directory, report=_report)
+    elif fresh:
         note("  edit, git commit, git push; docmem sync serves it (a running docmem sync --watch does so by itself)")
+
+
+def _report(said: Said) -> None:
+    colours = {"committed": "green", "pushed": "green", "pulled": "cyan", "left": "yellow", "waiting": "yellow"}
+    colour = colours.get(said.kind, "red")
+    click.echo(f"{datetime.now():%H:%M:%S}  {click.style(said.kind, fg=colour)}  {said.text}")
+    sys.stdout.flush()
 
 
 @click.command(short_help="Check files against the format.")

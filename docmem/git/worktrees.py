@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from docmem.git.process import run_for_person, text
-from docmem.git.values import NONE
+from docmem.git.process import run_for_person, text, words_of
+from docmem.git.values import MAIN, NONE
 
 SECONDS = 120.0
 """How long a fetch or a push may take."""
@@ -97,6 +97,22 @@ def unmerged(folder: Path) -> dict[str, dict[int, str]]:
         _, blob, stage = facts.split(" ")
         found.setdefault(path, {})[int(stage)] = blob
     return found
+
+
+def store_blob(folder: Path, data: bytes) -> str:
+    """Keep bytes as a blob of the clone; returns its id."""
+    return text(run_for_person(folder, "hash-object", "-w", "--stdin", stdin=data).stdout).strip()
+
+
+def push(folder: Path, revision: str) -> tuple[bool, str]:
+    """Push a revision to origin's main: whether it was taken, and what was said."""
+    done = run_for_person(folder, "push", "--quiet", "origin", f"{revision}:{MAIN}", ok=(0, 1, 128), timeout=SECONDS)
+    return done.returncode == 0, words_of(done)
+
+
+def message(folder: Path, commit: str) -> str:
+    """A commit's whole message."""
+    return text(run_for_person(folder, "log", "-1", "--format=%B", commit).stdout)
 
 
 def branch(folder: Path) -> str | None:

@@ -22,6 +22,7 @@ def commit(
     message: str,
     when: datetime,
     author: Author = ENGINE,
+    committer: Author = ENGINE,
     ref: str = MAIN,
     old: str | None = None,
 ) -> str:
@@ -33,7 +34,7 @@ def commit(
     seconds = int(when.timestamp())
     if base is not None:
         seconds = max(seconds, _committed(git_dir, base))
-    new = _fast_import(git_dir, base=base, files=files, message=message, seconds=seconds, author=author)
+    new = _fast_import(git_dir, base=base, files=files, message=message, seconds=seconds, people=(author, committer))
     move_ref(git_dir, ref, new=new, old=base if old is None and ref == MAIN else old)
     return new
 
@@ -45,11 +46,17 @@ def _committed(git_dir: Path, revision: str) -> int:
 
 
 def _fast_import(
-    git_dir: Path, *, base: str | None, files: Mapping[str, bytes | None], message: str, seconds: int, author: Author
+    git_dir: Path,
+    *,
+    base: str | None,
+    files: Mapping[str, bytes | None],
+    message: str,
+    seconds: int,
+    people: tuple[Author, Author],
 ) -> str:
     ref = f"refs/docmem/tmp/{os.getpid()}-{secrets.token_hex(4)}"
     stream = [f"commit {ref}\nmark :1\n".encode()]
-    for role, who in (("author", author), ("committer", ENGINE)):
+    for role, who in zip(("author", "committer"), people, strict=True):
         stream.append(f"{role} {_identity(who)} {seconds} +0000\n".encode())
     stream.append(_data(message.replace("\0", "").encode("utf-8", "replace")))
     if base is not None:
