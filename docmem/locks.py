@@ -53,7 +53,7 @@ def removed_if_stale(path: Path, git_dir: Path) -> bool:
 
 def is_idle(git_dir: Path) -> bool:
     """Whether it is proven that no git of another process may write in this repo now."""
-    if not _sees_processes():
+    if not sees_processes():
         return False
     return not any(_may_hold(process, None, git_dir.resolve()) for process in _running())
 
@@ -67,13 +67,14 @@ def _has_aged(path: Path, found: os.stat_result) -> bool:
 
 
 def _proven_unheld(lock: os.stat_result, git_dir: Path) -> bool:
-    if not _sees_processes():
+    if not sees_processes():
         return False
     return not any(_may_hold(process, lock, git_dir.resolve()) for process in _running())
 
 
-def _sees_processes() -> bool:
-    return (_PROCESSES / "1" / "stat").exists()  # there is a /proc, and it hides nobody's processes
+def sees_processes() -> bool:
+    """Whether there is a /proc, and it hides nobody's processes."""
+    return (_PROCESSES / "1" / "stat").exists()
 
 
 def _running() -> Iterator[Path]:

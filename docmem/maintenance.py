@@ -48,7 +48,7 @@ def maintain(repository: Repository, *, patience: float = PATIENCE) -> Maintaine
 
     `patience`: how many seconds to watch the latter. Raises `TryAgain` while another writer holds the lock.
     """
-    removed = _clean(repository.git_dir, patience)
+    removed = clean(repository.git_dir, patience)
     with repository.locked():
         return _maintain(repository, removed)
 
@@ -59,7 +59,7 @@ def if_due(repository: Repository) -> Maintained | None:
         return None
     try:
         with git.lock(repository.git_dir, timeout=_BUSY_SECONDS):
-            return _maintain(repository, _clean(repository.git_dir, 0.0))
+            return _maintain(repository, clean(repository.git_dir, 0.0))
     except TryAgain:
         return None
 
@@ -79,7 +79,7 @@ def _maintain(repository: Repository, removed: Sequence[Path]) -> Maintained:
     )
 
 
-def _clean(git_dir: Path, patience: float) -> list[Path]:
+def clean(git_dir: Path, patience: float) -> list[Path]:
     """Remove what is left behind, on proof; returns what was."""
     deadline = time.monotonic() + patience
     left = git.leftovers(git_dir)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from docmem import check, config, files, git, inspection, layout, remote
+from docmem import check, config, erased, files, git, inspection, layout, remote
 from docmem.errors import Conflict, DocmemError, FormatError
 from docmem.git import Change
 from docmem.git.diffs import brought
@@ -180,7 +180,11 @@ def _note_confirmed(git_dir: Path, updates: Sequence[Update], options: Sequence[
                 file.writelines(f"{commit}\n" for commit, _ in brought(git_dir, update.old, update.new))
 
 
-RULES: tuple[Rule, ...] = (_times, _engine_only, _faults, _deletes)
+def _erased(push: Push) -> Iterator[str]:
+    yield from erased.refusals(push.git_dir, config.settings().secret_bytes, old=push.old, new=push.new)
+
+
+RULES: tuple[Rule, ...] = (_erased, _times, _engine_only, _faults, _deletes)
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 
 from __future__ import annotations
 
-from docmem.git.chain import paths, times, versions_ever
+from docmem.git.chain import brought_objects, paths, times, versions_ever
 from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
 from docmem.git.objects import (
     blob_id,
@@ -54,6 +54,7 @@ __all__ = [
     "NONE",
     "REF_LOCK_SECONDS",
     "blob_id",
+    "brought_objects",
     "changes",
     "close",
     "commit",

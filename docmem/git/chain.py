@@ -57,3 +57,10 @@ def versions_ever(git_dir: Path, path: str) -> set[tuple[str, str]]:
             old_mode, new_mode, old, new, _ = facts.lstrip("\n").lstrip(":").split(" ")
             found |= {(name, blob) for mode, blob in ((old_mode, old), (new_mode, new)) if mode in REGULAR}
     return found
+
+
+def brought_objects(git_dir: Path, old: str | None, new: str) -> list[tuple[str, str]]:
+    """(object id, a path it stands at) of what `new` reaches and `old` doesn't; the path is empty for commits."""
+    arguments = ["rev-list", "--objects", new, *([f"^{old}"] if old else [])]
+    rows = (line.partition(" ") for line in text(run(git_dir, *arguments).stdout).splitlines())
+    return [(object_id, path) for object_id, _, path in rows]

@@ -8,9 +8,9 @@ GENERATION = "docmem.generation"
 
 
 def generation(git_dir: Path) -> tuple[int, int] | None:
-    """What tells one generation from the next; None before the first erase."""
+    """What tells one generation from the next; None before the first erase. A repo that is gone has another one."""
     try:
         found = (git_dir / GENERATION).stat()
     except FileNotFoundError:
-        return None
+        return None if (git_dir / "HEAD").exists() else (0, 0)
     return found.st_ino, found.st_mtime_ns

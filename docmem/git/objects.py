@@ -45,6 +45,8 @@ class _Reader:
                 if found is not None:
                     return found
                 self._end()
+        if not (self.git_dir / "HEAD").exists():
+            raise NotFound(f"the repo {self.git_dir} is gone")
         raise GitError(f"git cat-file does not stay alive in {self.git_dir}")
 
     def _renew(self) -> None:

@@ -174,6 +174,8 @@ def fetch(git_dir: Path, source: Path, below: str) -> None:
 
 def move_refs(git_dir: Path, moves: Mapping[str, tuple[str | None, str | None]]) -> None:
     """Move many refs at once, each from its old value to its new one (None: no such ref). Raises `Conflict`."""
+    if not moves:
+        return
     lines = ["start"]
     for ref, (old, new) in sorted(moves.items()):
         lines.append(f"update {ref} {new} {old or NONE}" if new is not None else f"delete {ref} {old}")

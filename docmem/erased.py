@@ -1,0 +1,94 @@
+"""What was erased must not come back: a repo's flag while an erase is at work, and its ledger of keyed hashes.
+
+`<repo>/docmem.erasing` stands from the first step of an erase to its last, across crashes: pushes are refused
+meanwhile. `<repo>/docmem.erased` has a line for each blob and each memory id that was erased: 32 hex digits of an HMAC
+with the store's secret, so that the file confirms no guess about what it was; one line tells whose secret it is. A
+stale clone that pushes an erased file, or edits one and pushes that, is recognized by the one or the other; the person
+may be remembered anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from docmem import check, git, layout
+from docmem.errors import ConfigError
+
+FLAG = "docmem.erasing"
+LEDGER = "docmem.erased"
+
+
+def is_erasing(git_dir: Path) -> bool:
+    """Whether an erase has begun and isn't through, be it at work or broken off."""
+    return (git_dir / FLAG).exists()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A repo's keyed hashes of what was erased from it."""
+
+    git_dir: Path
+    secret: bytes
+
+    @cached_property
+    def hashes(self) -> frozenset[str]:
+        """What the file says."""
+        try:
+            lines = frozenset((self.git_dir / LEDGER).read_text().split())
+        except FileNotFoundError:
+            return frozenset()
+        if self._hash("check", "") not in lines:
+            raise ConfigError(
+                f"{self.git_dir / LEDGER} was written with another secret: what was erased can't be told",
+                hint="let whoever runs this have the store's DOCMEM_SECRET, or its $DOCMEM_ROOT/secret",
+            )
+        return lines
+
+    def _hash(self, kind: str, value: str) -> str:
+        return hmac.new(self.secret, f"erased:{kind}:{value}".encode(), hashlib.sha256).hexdigest()[:32]
+
+    def has_blob(self, blob: str) -> bool:
+        """Whether a file with this blob id was erased."""
+        return bool(self.hashes) and self._hash("blob", blob) in self.hashes
+
+    def has_memory(self, memory: str) -> bool:
+        """Whether the memory with this id was erased."""
+        return bool(self.hashes) and self._hash("memory", memory) in self.hashes
+
+    def remember(self, blobs: Iterable[str], memories: Iterable[str]) -> None:
+        """Put these in, whole or not at all."""
+        fresh = {self._hash("check", "")}
+        fresh |= {self._hash("blob", blob) for blob in blobs} | {self._hash("memory", memory) for memory in memories}
+        aside = self.git_dir / f"{LEDGER}.{os.getpid()}"
+        aside.write_text("".join(f"{line}\n" for line in sorted(self.hashes | fresh)))
+        aside.replace(self.git_dir / LEDGER)
+
+
+def refusals(git_dir: Path, secret: Callable[[], bytes], *, old: str | None, new: str) -> list[str]:
+    """Why commits may not come in (by push, fetch or import) where `new` reaches them and `old` doesn't.
+
+    Looks at every version of every file that they bring, not only at what differs in the end. `secret` is asked for
+    only where something was erased. Raises `ConfigError` where it is another one than the ledger's.
+    """
+    if is_erasing(git_dir):
+        return ["an erase is at work, or was broken off: try again later (who keeps the store: docmem erase --resume)"]
+    if not (git_dir / LEDGER).exists():
+        return []
+    ledger = Ledger(git_dir, secret())
+    brought = [(blob, path) for blob, path in git.brought_objects(git_dir, old, new) if path]
+    found = {path for blob, path in brought if ledger.has_blob(blob)}
+    memories = {blob: path for blob, path in brought if layout.place(path).kind == "memory" and path not in found}
+    for blob, data in git.read_blobs(git_dir, memories) if memories else ():
+        memory = check.memory_id(memories[blob], data)
+        if memory is not None and ledger.has_memory(memory):
+            found.add(memories[blob])
+    return [
+        f"{path}: this was erased, and may not come back (make a new clone: yours still holds it)"
+        for path in sorted(found)
+    ]

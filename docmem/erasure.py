@@ -1,0 +1,297 @@
+"""What an erase takes out of a tenant's repo, over all history, and the rule by which the history is written anew.
+
+A subject: its whole folder at every commit, the watermarks of its conversations, what waits for review about it, and
+its key wherever else it stands. A memory: every version of it, in whatever file, and its id wherever else it stands.
+Commits stay, with their times and authors; one that did nothing else becomes an empty one that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from docmem import files, git, history, layout, names, review, trailers
+from docmem.document import split
+from docmem.errors import FormatError, InputError, NotFound
+from docmem.git.rewriting import Kept
+from docmem.repository import REVIEW, Repository, StoredMemory
+from docmem.splice import DELETE
+
+_TELLING = 12
+"""A shorter text is found in other people's files by chance."""
+_SAID_NOTHING_ELSE = b"Erased\n"
+_CITED = r"thread: [\"']?{}[\"']?[,}}\s]"
+_ID_LINE = r"^id: *[\"']?{}[\"']?[ \t]*\r?$"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to erase: a subject's key, a memory's id, or a whole tenant."""
+
+    kind: Literal["subject", "memory", "tenant"]
+    value: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """What goes. `threads`: conversations that were about nobody else.
+    `mentions`: blobs that stay and name the target; `supersede`: memories that replaced it.
+
+    `texts` are those that no other file has: what can be searched for afterwards. `elsewhere`: how many files say the
+    same words about others, and stay.
+    """
+
+    target: Target
+    folder: str = ""
+    blobs: frozenset[str] = frozenset()
+    memories: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    threads: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+    mentions: frozenset[str] = frozenset()
+    reviews: Mapping[str, str] = field(default_factory=dict)
+    supersede: tuple[StoredMemory, ...] = ()
+    elsewhere: int = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What names the target: its key and the ids of its memories."""
+        return self.memories | ({self.target.value} if self.target.kind == "subject" else frozenset())
+
+    @property
+    def needles(self) -> frozenset[str]:
+        """What must be found nowhere afterwards."""
+        return self.names | self.texts | {thread for thread in self.threads if len(thread) >= _TELLING}
+
+
+def find(repository: Repository, wanted: str) -> Target:
+    """The subject or memory that a person means. Raises `NotFound`; `InputError` where it may be either."""
+    subject = names.subject_key(repository.tenant, wanted)
+    memory = history.find_memory(repository, wanted) or _held_memory(repository, wanted)
+    known = bool(git.versions_ever(repository.git_dir, layout.subject_dir(subject)))
+    if memory and known:
+        raise InputError(f"{wanted} is a memory and a subject", hint=f"give the subject as its key: {subject}")
+    if memory:
+        return Target("memory", memory)
+    if known or subject == wanted or any(each.subject == subject for each in review.reviews(repository)):
+        return Target("subject", subject)
+    raise NotFound(
+        f"tenant {repository.tenant} has neither a memory nor a subject {wanted!r}",
+        hint=f"see: docmem log {repository.tenant}; a phone's subject: docmem subject {repository.tenant} PHONE",
+    )
+
+
+def _held_memory(repository: Repository, wanted: str) -> str | None:
+    held = {item.key for each in review.reviews(repository) for item in each.items if item.op != "profile"}
+    return wanted if wanted in held else None
+
+
+# ------------------------------------------------------------------------------------------------------ collecting
+
+
+def collect(repository: Repository, target: Target) -> Content:
+    """Gather what goes, from every object that there is."""
+    start = _of_subject(repository, target) if target.kind == "subject" else _of_memory(repository, target)
+    mentions: dict[str, bytes] = {}
+    said_elsewhere: dict[str, int] = dict.fromkeys(start.texts, 0)
+    find_name = finder(start.names)
+    find_text = finder(start.texts)
+    shared: set[str] = set()
+    cited = {thread: re.compile(_CITED.format(re.escape(thread)).encode()) for thread in start.threads}
+    for blob, _, data in git.objects(repository.git_dir, wanted=_is_blob):
+        if blob in start.blobs:
+            continue
+        shared |= {thread for thread, cites in cited.items() if cites.search(data) and not _marks(data, target)}
+        if find_name(data):
+            mentions[blob] = data
+        elif find_text(data):
+            for text in start.texts:
+                said_elsewhere[text] += text.encode() in data
+    read = {thread for data in mentions.values() for thread in _watermark_thread(data, target)}
+    return replace(
+        start,
+        threads=(start.threads - shared) | read,
+        texts=frozenset(text for text, count in said_elsewhere.items() if not count),
+        elsewhere=sum(said_elsewhere.values()),
+        mentions=frozenset(mentions),
+        reviews=_reviews(repository, target),
+        supersede=_superseding(repository, target),
+    )
+
+
+def _is_blob(kind: str) -> bool:
+    return kind == "blob"
+
+
+def finder(needles: Iterable[str]) -> Callable[[bytes], bool]:
+    """Tells whether one of these strings stands in some bytes."""
+    encoded = [needle.encode() for needle in needles]
+    return lambda data: any(needle in data for needle in encoded)
+
+
+def _of_subject(repository: Repository, target: Target) -> Content:
+    folder = layout.subject_dir(target.value)
+    versions = git.versions_ever(repository.git_dir, folder)
+    found = Content(target, folder=f"{folder}/", blobs=frozenset(blob for _, blob in versions))
+    data = dict(git.read_blobs(repository.git_dir, sorted(found.blobs))) if versions else {}
+    memories, texts, threads = set(), set(), set()
+    for path, blob in versions:
+        if layout.place(path).kind != "memory":
+            continue
+        texts |= _texts(data[blob])
+        try:
+            memory = files.parse_memory(path, data[blob])
+        except FormatError:
+            continue
+        memories.add(memory.id)
+        threads |= {memory.source.thread} if memory.source.thread else set()
+    return replace(
+        found,
+        memories=frozenset(memories),
+        paths=frozenset(path for path, _ in versions),
+        texts=frozenset(texts),
+        threads=frozenset(threads),
+    )
+
+
+def _of_memory(repository: Repository, target: Target) -> Content:
+    is_it = re.compile(_ID_LINE.format(target.value).encode(), re.MULTILINE)
+    found = {blob: data for blob, _, data in git.objects(repository.git_dir, wanted=_is_blob) if is_it.search(data)}
+    life = _life(repository, target.value)
+    return Content(
+        target,
+        blobs=frozenset(found),
+        memories=frozenset([target.value]),
+        paths=frozenset(life),
+        texts=frozenset(text for data in found.values() for text in _texts(data)),
+    )
+
+
+def _life(repository: Repository, memory: str) -> set[str]:
+    try:
+        return {step.path for step in history.why(repository, memory).steps}
+    except NotFound:
+        return set()  # it only ever waited for review
+
+
+def _texts(data: bytes) -> set[str]:
+    """The body of a memory's file, where it is long enough to be told from chance."""
+    try:
+        body = split(data).body.strip()
+    except FormatError:
+        return set()
+    return {body} if len(body) >= _TELLING else set()
+
+
+def _marks(data: bytes, target: Target) -> bool:
+    return f"subject: {target.value}".encode() in data
+
+
+def _watermark_thread(data: bytes, target: Target) -> set[str]:
+    if target.kind != "subject":
+        return set()
+    try:
+        mark = files.parse_watermark(data)
+    except FormatError:
+        return set()
+    return {mark.thread} if mark.subject == target.value else set()
+
+
+def _reviews(repository: Repository, target: Target) -> dict[str, str]:
+    """The reviews that are about nothing else: ref to commit."""
+    found = {}
+    for each in review.reviews(repository):
+        only = bool(each.items) and all(item.key == target.value for item in each.items)
+        if (target.kind == "subject" and each.subject == target.value) or (target.kind == "memory" and only):
+            found[f"{REVIEW}/{each.id}"] = each.revision
+    return found
+
+
+def _superseding(repository: Repository, target: Target) -> tuple[StoredMemory, ...]:
+    if target.kind != "memory":
+        return ()
+    now = repository.snapshot()
+    subjects = {layout.place(path).subject for path in _life(repository, target.value)}
+    stored = (each for subject in sorted(subjects) for each in now.memories(subject))
+    return tuple(each for each in stored if target.value in each.memory.supersedes)
+
+
+# ------------------------------------------------------------------------------------------------------- rewriting
+
+
+@dataclass(frozen=True)
+class Erasing:
+    """The rule of `git.rewrite`. `read` gives a blob's bytes."""
+
+    content: Content
+    read: Callable[[str], bytes]
+
+    def is_gone(self, path: str) -> bool:
+        """Whether a path lies in the erased subject's folder."""
+        return bool(self.content.folder) and path.startswith(self.content.folder)
+
+    def version(self, path: str, blob: str) -> Kept:
+        """Erased content goes wherever it stands; what only mentions it stays without the mention."""
+        if blob in self.content.blobs:
+            return "delete"
+        if blob not in self.content.mentions:
+            return "keep"
+        if layout.place(path).kind == "watermark":
+            return "delete"
+        return self._without_mention(path, self.read(blob))
+
+    def _without_mention(self, path: str, data: bytes) -> bytes:
+        if path == review.REASONS:
+            data = _without_operations(data, self.content.names)
+        if layout.place(path).kind == "memory":
+            data = _without_links(path, data, self.content.memories)
+        for name in self.content.names:
+            data = data.replace(name.encode(), b"0" * len(name))
+        return data
+
+    def message(self, message: bytes, *, touched: bool, emptied: bool) -> bytes:
+        """A commit that did nothing else says so; another one loses the lines that name what went."""
+        if emptied:
+            return _SAID_NOTHING_ELSE
+        kept = [line for line in message.splitlines(keepends=True) if not self._tells(line)]
+        return b"".join(kept) if any(line.strip() for line in kept) else _SAID_NOTHING_ELSE
+
+    def _tells(self, line: bytes) -> bool:
+        return line.strip() in self._trailers or any(needle in line for needle in self._needles)
+
+    @cached_property
+    def _trailers(self) -> set[bytes]:
+        return {f"Docmem-Thread: {trailers.encode(thread)}".encode() for thread in self.content.threads}
+
+    @cached_property
+    def _needles(self) -> list[bytes]:
+        return [needle.encode() for needle in self.content.names | self.content.texts]
+
+
+def _without_operations(data: bytes, gone: frozenset[str]) -> bytes:
+    """`review.json` without the operations on what is erased."""
+    held = json.loads(data)
+    held["operations"] = [each for each in held.get("operations", ()) if each.get("id") not in gone]
+    return json.dumps(held, indent=1).encode() + b"\n"
+
+
+def _without_links(path: str, data: bytes, gone: frozenset[str]) -> bytes:
+    """A memory without its links to erased ones."""
+    try:
+        supersedes = files.parse_memory(path, data).supersedes
+        left = [memory for memory in supersedes if memory not in gone]
+        return files.edit_memory(data, {("supersedes",): left or DELETE}) if len(left) < len(supersedes) else data
+    except FormatError:
+        return data
+
+
+def touches_others(git_dir: Path, old: str | None, new: str | None) -> bool:
+    """Whether main's files changed but for those that are gone: the index has to read them again."""
+    if old is None or new is None:
+        return False
+    return any(change.new is not None for change in git.changes(git_dir, old, new))

@@ -1,0 +1,81 @@
+"""`forget` and `erase` on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from docmem import files, history, layout, names, repository
+from docmem.config import Settings
+from tests.support.cli import Shell
+from tests.support.repos import memory, put, subject
+
+TEA = memory("Ana likes her tea green and hot.")
+BUS = memory("Ana takes the bus to the harbour.", number=1)
+
+
+@pytest.fixture
+def learned(settings: Settings, tenant: str) -> str:
+    both = {one.path: files.render_memory(one) for one in (TEA, BUS)}
+    return put(settings, tenant, both | {layout.profile_path(subject()): b"attributes:\n  diet: vegan\n"}, "Learn")
+
+
+def settings_of_shell(settings: Settings) -> bytes:
+    """The shell has no DOCMEM_SECRET: it made the root's own."""
+    return (settings.root / "secret").read_bytes().strip()
+
+
+def test_forget_takes_a_memory_away_and_revert_brings_it_back(shell: Shell, settings: Settings, learned: str) -> None:
+    done = shell("forget", "acme", TEA.id, "--no-sync", "--json")
+    assert done.json["changed"] == [TEA.path]
+    repo = repository.open(settings, "acme")
+    now = repo.snapshot()
+    assert [stored.memory.id for stored in now.memories(subject())] == [BUS.id]
+    assert (
+        now.reverted == {names.statement_hash(settings_of_shell(settings), subject(), TEA.text)}
+    )
+    assert shell("revert", "acme", done.json["revision"], "--no-sync").code == 0
+    assert repo.snapshot().read(TEA.path) == files.render_memory(TEA)
+    assert repo.snapshot().reverted == frozenset()
+
+
+def test_forget_takes_all_of_a_subject_away_and_announces_it(shell: Shell, settings: Settings, learned: str) -> None:
+    assert shell("forget", "acme", "ana", "--yes", "--no-sync").out.count("remove  ") == 3
+    repo = repository.open(settings, "acme")
+    assert repo.snapshot().subject_tree(subject()) is None
+    [entry] = history.log(repo, limit=1)
+    assert {edit.op for edit in entry.edits} == {"delete"}
+    again = shell("forget", "acme", "ana", "--no-sync")
+    assert (again.code, "nothing of 'ana'" in again.err) == (1, True)
+    assert shell("forget", "acme", "nobody", "--no-sync").code == 1
+
+
+def test_erase_asks_and_names_what_goes(shell: Shell, settings: Settings, learned: str) -> None:
+    merged = memory("Ana likes tea and takes the tram.", number=2, supersedes=(TEA.id,))
+    put(settings, "acme", {merged.path: files.render_memory(merged), TEA.path: None})
+    asked = shell("erase", "acme", TEA.id, "--no-index")
+    assert (asked.code, "add --yes" in asked.err) == (1, True)
+    assert f"stays, and replaced it: {merged.id}" in asked.err
+    assert history.why(repository.open(settings, "acme"), TEA.id).id == TEA.id
+
+
+def test_erase_is_verified_and_says_what_it_cannot_reach(shell: Shell, settings: Settings, learned: str) -> None:
+    found = shell("erase", "acme", "ana", "--verify", "--no-index", "--string", "green and hot", "--json")
+    assert (found.code, found.json["found"] > 0, found.json["rows"]) == (1, True, None)
+    done = shell("erase", "acme", "ana", "--yes", "--no-index")
+    assert (done.code, "found afterwards: 0" in done.out) == (0, True)
+    assert "not reached from here: backups" in done.err
+    found = shell("erase", "acme", "ana", "--verify", "--no-index", "--string", "green and hot", "--json")
+    assert (found.code, found.json["found"]) == (0, 0)
+    assert shell("log", "acme").code == 0
+    receipt = (settings.root / "erase" / "receipts.jsonl").read_text()
+    assert '"what": "subject"' in receipt
+    assert subject() not in receipt
+
+
+def test_a_whole_tenant_is_erased(shell: Shell, settings: Settings, learned: str) -> None:
+    assert shell("erase", "acme", "--all", "--no-index").code == 1
+    assert shell("erase", "acme", "--all", "--yes", "--no-index", "--json").json["verified"]["found"] == 0
+    assert repository.tenants(settings) == []
+    assert shell("erase", "acme", "--all", "--verify", "--no-index").code == 0
+    assert shell("erase", "nobody", "--all", "--yes", "--no-index").code == 1
+    assert shell("erase", "acme").code == 2

@@ -1,0 +1,341 @@
+"""Erase: nothing is left of a person in git or in Postgres, and nothing else has changed. Also after kill -9."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docmem import audit, db, erased, erasure, files, git, history, journal, layout, repository, review
+from docmem.config import Settings
+from docmem.erasure import Target
+from docmem.errors import ConfigError, InputError, NotFound
+from docmem.model import Job, Memory, Source, Watermark
+from docmem.repository import Repository
+from docmem_sync import erase
+from docmem_sync.sync import sync_tenant
+from tests.support.clones import Person
+from tests.support.index import whole_index
+from tests.support.repos import memory, put, subject
+from tests.test_db import FILL
+
+NOTHING = {"found": 0, "objects": 0, "files": 0, "rows": 0, "tables": {}, "audit": 0}
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+ANA, BOB = subject(), subject(value="bob")
+TEA = memory("Ana likes her tea green and hot.", source=Source("web-ana-0001", ("t1",), "green and hot"))
+BUS = memory("Ana takes the bus to the harbour.", number=1)
+SKI = memory("Bob skis in the Dolomites.", who="bob")
+HELD = memory("Ana pays with the card that ends in 4242.", number=7)
+PROFILE = b"label: Ana of the harbour\nattributes:\n  diet: vegan\n"
+STEPS = [
+    "journal", "flag", "collected", "rewritten", "fetched", "moved", "cleaned", "dropped", "pruned", "index", "audit",
+    "searched",
+]  # fmt: skip
+
+
+def watermark(thread: str, who: str) -> dict[str, bytes]:
+    mark = Watermark(thread, who, "default", "t1", "a" * 64)
+    return {layout.watermark_path(thread): files.render_watermark(mark)}
+
+
+def rendered(*memories: Memory) -> dict[str, bytes]:
+    return {one.path: files.render_memory(one) for one in memories}
+
+
+@pytest.fixture
+def repo(indexed: Settings, tenant: str) -> Repository:
+    """Ana and Bob, learned, changed, forgotten and held, and all of it served."""
+    said = "Consolidate\n\nDocmem-Thread: web-ana-0001\nDocmem-Turns: t1\n"
+    put(indexed, tenant, rendered(SKI), "Consolidate\n\nDocmem-Thread: web-bob\n")
+    put(indexed, tenant, rendered(TEA) | watermark("web-ana-0001", ANA), said)
+    both = rendered(BUS, replace(SKI, text="Bob skis near Bolzano.")) | watermark("web-bob", BOB)
+    put(indexed, tenant, both | {layout.profile_path(ANA): PROFILE}, f"mend what {TEA.id} says\n\nand Bob's\n")
+    put(indexed, tenant, rendered(replace(TEA, text="Ana likes her tea black, always.")))
+    put(indexed, tenant, {BUS.path: None}, "by hand")
+    put(indexed, tenant, {"knowledge/a.md": f"# Regulars\n\nAsk {ANA} first.\n".encode()})
+    put(indexed, tenant, rendered(replace(SKI, text="Bob skis in the Dolomites, alone.")))
+    repo = repository.open(indexed, tenant)
+    hold(repo)
+    sync_tenant(indexed, tenant)
+    return repo
+
+
+def hold(repo: Repository) -> None:
+    reason = {
+        "op": "create",
+        "id": HELD.id,
+        "path": HELD.path,
+        "code": "high_impact",
+        "proposal": {"quote": "the card that ends in 4242", "evidence_turns": ["t1"]},
+    }
+    held = {"subject": ANA, "operations": [reason], "profile": []}
+    with repo.locked():
+        repo.hold(
+            "0123456789abcdef",
+            repo.head() or "",
+            rendered(HELD) | {review.REASONS: json.dumps(held).encode()},
+            message="Hold\n\nDocmem-Thread: web-ana-0001\n",
+            now=NOW,
+        )
+
+
+def everything(repo: Repository) -> bytes:
+    """Every byte of the repo: objects decompressed, and all other files."""
+    objects = b"".join(data for _, _, data in git.objects(repo.git_dir))
+    others = [path for path in repo.git_dir.rglob("*") if path.is_file() and path.suffix not in {".pack", ".idx"}]
+    return objects + b"".join(path.read_bytes() for path in others)
+
+
+NEEDLES = [
+    ANA,
+    TEA.id,
+    BUS.id,
+    HELD.id,
+    "green and hot",
+    "tea black",
+    "bus to the harbour",
+    "ends in 4242",
+    "web-ana-0001",
+]
+
+
+def assert_gone(settings: Settings, repo: Repository) -> None:
+    said = everything(repo)
+    assert [needle for needle in NEEDLES if needle.encode() in said] == []
+    assert erase.verify(settings, "acme", frozenset(NEEDLES)).total == 0
+    command = ["git", "--git-dir", str(repo.git_dir), "fsck", "--strict", "--full"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+    assert not erased.is_erasing(repo.git_dir)
+    assert journal.read(settings, "acme") is None
+
+
+def of_bob(settings: Settings) -> list[dict[str, Any]]:
+    hidden = {"revision", "xmin"}
+    return [
+        {key: value for key, value in row.items() if key not in hidden}
+        for row in whole_index(settings)["memory"]
+        if row["subject"] == BOB
+    ]
+
+
+def test_nothing_is_left_of_a_subject_and_nobody_else_has_changed(indexed: Settings, repo: Repository) -> None:
+    bob, life = of_bob(indexed), history.why(repo, SKI.id)
+    times = list(git.times(repo.git_dir, repo.head() or "").values())
+    assert [needle for needle in NEEDLES if needle.encode() not in everything(repo)] == []
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert receipt["verified"] == NOTHING
+    assert (receipt["memories"], receipt["reviews"], receipt["rows"]) == (3, 1, {"memory": 1, "profile": 1})
+    assert not [needle for needle in NEEDLES if needle in json.dumps(receipt)]
+    assert_gone(indexed, repo)
+    assert of_bob(indexed) == bob
+    assert list(git.times(repo.git_dir, repo.head() or "").values()) == times
+    assert [(s.when, s.text, s.op) for s in history.why(repo, SKI.id).steps] == [
+        (s.when, s.text, s.op) for s in life.steps
+    ]
+    assert git.refs(repo.git_dir, "refs/docmem") == {}
+
+
+def test_the_next_sync_is_about_nothing(indexed: Settings, repo: Repository) -> None:
+    put(indexed, "acme", {"knowledge/a.md": None})
+    sync_tenant(indexed, "acme")
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        before = cursor.execute("SELECT id, xmin::text FROM docmem.memory_vector").fetchall()
+    erase.erase(indexed, "acme", Target("subject", BOB), now=NOW)
+    index = whole_index(indexed)
+    done = sync_tenant(indexed, "acme")
+    assert (done.before, done.after) == (repo.head(), repo.head())
+    assert (done.upserts, done.deletes, done.reconciled) == (0, 0, False)
+    assert whole_index(indexed) == index
+    put(indexed, "acme", rendered(memory("Ana swims.", number=9)))
+    again = sync_tenant(indexed, "acme")
+    assert (again.upserts, again.deletes, again.reconciled) == (1, 0, False)
+    incremental = whole_index(indexed)
+    sync_tenant(indexed, "acme", rebuild=True)
+    assert whole_index(indexed) == incremental
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        assert cursor.execute("SELECT id, xmin::text FROM docmem.memory_vector").fetchall() == before
+
+
+def test_the_map_of_revisions_leads_from_any_old_commit_to_todays(indexed: Settings, repo: Repository) -> None:
+    old = repo.head() or ""
+    erase.erase(indexed, "acme", Target("memory", BUS.id), now=NOW)
+    erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    with closing(db.connect(indexed, "reader")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        rows = cursor.execute("SELECT old, new FROM docmem.revision_map").fetchall()
+    assert {row["old"]: row["new"] for row in rows}[old] == repo.head()
+
+
+def test_a_memory_goes_and_the_one_that_replaced_it_stays(indexed: Settings, repo: Repository) -> None:
+    merged = memory("Ana likes tea, and takes the tram.", number=3, supersedes=(TEA.id, BUS.id))
+    put(indexed, "acme", rendered(merged) | {TEA.path: None})
+    sync_tenant(indexed, "acme")
+    content = erasure.collect(repo, erasure.find(repo, TEA.id[:8]))
+    assert [stored.memory.id for stored in content.supersede] == [merged.id]
+    receipt = erase.erase(indexed, "acme", Target("memory", TEA.id), now=NOW)
+    assert receipt["verified"] == NOTHING
+    said = everything(repo)
+    assert [needle for needle in (TEA.id, "green and hot", "tea black") if needle.encode() in said] == []
+    assert b"bus to the harbour" in said
+    [stored] = repo.snapshot().memories(ANA)
+    assert stored.memory.supersedes == (BUS.id,)
+    row = next(row for row in whole_index(indexed)["memory"] if row["id"] == merged.id)
+    assert (row["supersedes"], row["blob"]) == ([BUS.id], stored.blob)
+    assert review.reviews(repo)[0].items[0].key == HELD.id
+
+
+def test_a_held_memory_that_was_never_kept_can_be_erased(indexed: Settings, repo: Repository) -> None:
+    assert erasure.find(repo, HELD.id) == Target("memory", HELD.id)
+    receipt = erase.erase(indexed, "acme", Target("memory", HELD.id), now=NOW)
+    assert (receipt["reviews"], receipt["verified"]) == (1, NOTHING)
+    assert b"ends in 4242" not in everything(repo)
+
+
+def test_unreachable_objects_leftovers_and_failed_replies_go_too(indexed: Settings, repo: Repository) -> None:
+    pack = repo.git_dir / "objects" / "pack"
+    next(pack.glob("*.pack")).with_suffix(".keep").write_text("kept on purpose\n")
+    (pack / "tmp_pack_old").write_bytes(b"tea black")
+    (repo.git_dir / "fast_import_crash_1").write_text(f"M {TEA.path}\n")
+    (repo.git_dir / "logs").mkdir()
+    (repo.git_dir / "logs" / "HEAD").write_text(f"{TEA.id}\n")
+    job = Job("acme", "web-ana-0001", ANA)
+    audit.keep(indexed, job, model="m", reason="r", reply="tea black", input_hash="a" * 64, now=NOW)
+    audit.keep(indexed, replace(job, thread="b"), model="m", reason="r", reply="Bob", input_hash="b" * 64, now=NOW)
+    erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert_gone(indexed, repo)
+    assert [entry["thread"] for entry in audit.entries(indexed, "acme")] == ["b"]
+
+
+def test_a_reader_that_was_open_serves_no_erased_bytes(indexed: Settings, repo: Repository) -> None:
+    old = repo.snapshot()
+    path = layout.profile_path(ANA)
+    blob = old.blob(path) or ""
+    code = (
+        "import sys; from pathlib import Path; from docmem import git\n"
+        "for line in sys.stdin:\n"
+        "    try: print(git.read_blob(Path(sys.argv[1]), line.strip())[:9], flush=True)\n"
+        "    except Exception as error: print(type(error).__name__, flush=True)\n"
+    )
+    command = [sys.executable, "-c", code, str(repo.git_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        other.stdin.write(f"{blob}\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "b'label: An'\n"
+        erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+        assert other.communicate(f"{blob}\n")[0] == "NotFound\n"
+    with pytest.raises(NotFound):
+        git.read_blob(repo.git_dir, blob)
+
+
+def test_what_was_erased_may_not_come_back(indexed: Settings, repo: Repository, tmp_path: Path) -> None:
+    (indexed.root / "secret").write_text(indexed.secret or "")  # what the hook finds
+    stale = Person(tmp_path / "stale").clones(repo.git_dir)
+    data = (stale.folder / TEA.path).read_bytes()
+    erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    fresh = Person(tmp_path / "fresh").clones(repo.git_dir)
+    for bad in (data, data.replace(b"black", b"cold")):
+        fresh.commits(TEA.path, bad)
+        fresh.commits(TEA.path, None)  # gone again in the end, and yet in history
+        assert "was erased" in fresh.pushes(ok=False)
+        fresh.git("reset", "--hard", "--quiet", "origin/main")
+    anew = memory("Ana is back.", number=20)
+    fresh.commits(anew.path, files.render_memory(anew))
+    fresh.pushes()
+
+
+def test_pushes_are_refused_while_an_erase_is_at_work(indexed: Settings, repo: Repository) -> None:
+    (repo.git_dir / erased.FLAG).touch()
+    [reason] = erased.refusals(repo.git_dir, indexed.secret_bytes, old=None, new=repo.head() or "")
+    assert "at work" in reason
+
+
+def test_another_secret_than_the_stores_is_refused_and_not_taken_for_nothing_erased(
+    indexed: Settings, repo: Repository
+) -> None:
+    erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    with pytest.raises(ConfigError, match="another secret"):
+        erased.refusals(repo.git_dir, lambda: b"another", old=None, new=repo.head() or "")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_after_any_step_it_goes_on(indexed: Settings, repo: Repository, step: str) -> None:
+    bob = of_bob(indexed)
+    code = (
+        "import os, signal, sys, json; from datetime import UTC, datetime; from pathlib import Path\n"
+        "from docmem.config import Settings; from docmem.erasure import Target; from docmem_sync import erase\n"
+        "values = json.loads(sys.argv[1]); values['root'] = Path(values['root'])\n"
+        "kill = lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == sys.argv[2] else None\n"
+        "erase.erase(Settings(**values), 'acme', Target('subject', sys.argv[3]), now=datetime.now(UTC), report=kill)\n"
+    )
+    values = {key: getattr(indexed, key) for key in ("secret", "dsn", "sync_dsn", "owner_dsn")}
+    values["root"] = str(indexed.root)
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(values), step, ANA], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert erased.is_erasing(repo.git_dir) == (step != "journal")
+    put(indexed, "acme", rendered(replace(SKI, text="Bob skis, and somebody writes meanwhile.")))
+    with pytest.raises(InputError, match="broke off"):
+        erase.erase(indexed, "acme", Target("subject", BOB), now=NOW)
+    receipt = erase.resume(indexed, "acme", now=NOW)
+    assert receipt["verified"] == NOTHING
+    assert_gone(indexed, repo)
+    assert [row["id"] for row in of_bob(indexed)] == [row["id"] for row in bob]
+    assert repo.snapshot().memories(BOB)[0].memory.text.endswith("meanwhile.")
+    assert sync_tenant(indexed, "acme").reconciled is False
+    assert whole_index(indexed)["memory"][0]["text"].endswith("meanwhile.")
+
+
+def test_a_writer_that_is_quicker_is_not_lost(indexed: Settings, repo: Repository) -> None:
+    came = memory("Bob swims too.", who="bob", number=5)
+    pushed: list[str] = []
+
+    def meanwhile(step: str) -> None:
+        if step == "fetched" and not pushed:  # a push needs no lock of ours
+            base = repo.head()
+            pushed.append(git.commit(repo.git_dir, base=base, files=rendered(came), message="push", when=NOW))
+
+    erase.erase(indexed, "acme", Target("subject", ANA), now=NOW, report=meanwhile)
+    assert_gone(indexed, repo)
+    assert {stored.memory.id for stored in repo.snapshot().memories(BOB)} == {SKI.id, came.id}
+
+
+def test_every_table_is_cleared_of_a_subject_and_of_a_tenant(indexed: Settings, repo: Repository) -> None:
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        cursor.execute(
+            f"INSERT INTO docmem.job (tenant_id, {FILL['job']})".replace("'w', 's'", "'web-ana-0001', %(s)s"),
+            {"t": "acme", "s": ANA},
+        )
+        cursor.execute(
+            f"INSERT INTO docmem.quarantine (tenant_id, {FILL['quarantine']})".replace("'p'", "%(p)s"),
+            {"t": "acme", "p": f"{layout.subject_dir(ANA)}/memories/bad.md"},
+        )
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert receipt["rows"] == {"memory": 1, "profile": 1, "job": 1, "quarantine": 1}
+    put(indexed, "acme", rendered(memory("Ana again.", number=30)))
+    sync_tenant(indexed, "acme")
+    repository.create(indexed, "acme-two")
+    sync_tenant(indexed, "acme-two")
+    receipt = erase.erase(indexed, "acme", Target("tenant", "acme"), now=NOW)
+    assert receipt["verified"] == NOTHING
+    assert repository.tenants(indexed) == ["acme-two"]
+    assert whole_index(indexed, tenant="acme-two")["sync_state"] != []
+    with pytest.raises(NotFound):
+        repository.open(indexed, "acme")
+    with pytest.raises(NotFound):
+        git.read_file(repo.git_dir, receipt["revision"] or "0" * 40, "docmem.yaml")
+
+
+def test_the_wrong_name_is_told(indexed: Settings, repo: Repository) -> None:
+    assert erasure.find(repo, "ana") == Target("subject", ANA)
+    with pytest.raises(NotFound, match="neither a memory nor a subject"):
+        erasure.find(repo, "nobody")
+    with pytest.raises(NotFound, match="no erase"):
+        erase.resume(indexed, "acme", now=NOW)
