@@ -428,7 +428,8 @@ def last_change(repository: Repository, memory: str, *, now: Snapshot) -> str:
     """
     for path in now.locate(memory):
         for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1):
-            if commit.changes[0].status == "M" and not commit.trailer(REVERTS):
+            edits = _of(repository, _with_other_half(repository, commit), memory)
+            if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
                 return commit.id
     touched = _touching(repository, now, memory)
     for revision in git.times(repository.git_dir, now.revision):

@@ -1,4 +1,5 @@
-"""Take something back: undo what one commit, or the last change of one memory, did, on top of today's state.
+"""Take something back: undo what one commit, the last change of one memory, or a whole conversation did, on top of
+today's state.
 
 What is undone is remembered in `reverted.yaml`, so that the same proposal is held next time; undoing a revert forgets
 that again.
@@ -7,30 +8,34 @@ that again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from docmem import files, git, history, layout, transplant
-from docmem.errors import InputError
-from docmem.git import Author
+from docmem import files, git, history, layout, trailers, transplant
+from docmem.errors import InputError, NotFound
+from docmem.git import Author, Commit
 from docmem.repository import Repository, Snapshot
 from docmem.transplant import Carried, Version
 from docmem.wording import likeness
 
+_COUNTED = {"memory", "profile", "document"}
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a revert of commit `target` will write on revision `base`.
+    """What a revert of the commits `targets` (newest first) will write on revision `base`.
 
-    `conflicts` names the memories and paths that were changed since in the same place.
+    `conflicts` names the memories and paths that were changed since in the same place. `thread`: the conversation that
+    is taken back as a whole.
     """
 
-    target: str
+    targets: tuple[str, ...]
     base: str
     files: Mapping[str, bytes | None]
     conflicts: tuple[str, ...]
     deletes: int
+    thread: str | None = None
 
     @property
     def changed(self) -> list[str]:
@@ -51,27 +56,98 @@ class Reverted:
         return {"revision": self.revision, "changed": list(self.changed), "conflicts": list(self.conflicts)}
 
 
-def plan(repository: Repository, target: str) -> Plan:
-    """Work out what taking back `target` (a commit, or a memory's id) means today. Changes nothing.
+@dataclass(frozen=True)
+class _Staged(Snapshot):
+    """A revision with some files written over it, as if they were committed."""
+
+    written: Mapping[str, bytes | None] = field(default_factory=dict)
+
+    def read(self, path: str) -> bytes | None:
+        return self.written[path] if path in self.written else super().read(path)
+
+    def locate(self, memory: str) -> list[str]:
+        stay = [path for path in super().locate(memory) if path not in self.written]
+        come = (path for path, data in self.written.items() if data is not None)
+        return stay + [path for path in come if transplant.id_of(Version(path, self.written[path] or b"")) == memory]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is taken back: commits, newest first, and of these perhaps one memory's changes alone."""
+
+    commits: tuple[Commit, ...]
+    memory: str | None = None
+    thread: str | None = None
+
+
+def plan(repository: Repository, target: str, *, relearn: bool = False) -> Plan:
+    """Work out what taking back `target` (a commit, a memory's id, or a thread) means today. Changes nothing.
 
     A memory's last change is undone: what created it removes it, what changed it brings the text before back, what
     deleted it restores it. A revert is no such change, so taking a memory back twice is taking it back once.
-    Raises `NotFound`, `InputError`.
+    Of a thread all that its commits did is undone, the newest first, as if each were taken back in turn.
+
+    `relearn`: the conversation is to be read again from there on: its watermark goes back as well, and what is undone
+    isn't remembered as taken back. Raises `NotFound`, `InputError`.
     """
-    commit_id, memory = _resolve(repository, target)
-    commit = next(git.history(repository.git_dir, commit_id, limit=1))
-    if not commit.parents:
-        raise InputError(f"{commit_id[:12]} is the first commit: it laid down the format", hint="nothing to take back")
-    undo = [
-        shift.reversed()
-        for shift in transplant.shifts(repository, commit.changes)
-        if memory is None or shift.id == memory
-    ]
+    meant = _resolve(repository, target)
     now = repository.snapshot()
-    carried = transplant.carry(now, undo, secret=repository.settings.secret_bytes())
+    carried = _undone(repository, now, meant)
     kept, doubled = _without_doubles(now, carried)
-    written = kept | _reverted_yaml(now, carried)
-    return Plan(commit_id, now.revision, written, (*carried.conflicts, *doubled), carried.deletes)
+    written = kept | _reverted_yaml(now, replace(carried, gone=frozenset()) if relearn else carried)
+    if relearn:
+        written |= _watermarks(repository, meant)
+    return Plan(
+        tuple(commit.id for commit in meant.commits),
+        now.revision,
+        written,
+        tuple(dict.fromkeys((*carried.conflicts, *doubled))),
+        _deletes(now, written),
+        meant.thread,
+    )
+
+
+def _undone(repository: Repository, now: Snapshot, meant: _Target) -> Carried:
+    """All commits undone in turn, each on what undoing those after it leaves. What stands as before them all, stays."""
+    secret = repository.settings.secret_bytes()
+    total = Carried()
+    shifts = [transplant.shifts(repository, commit.changes) for commit in meant.commits]
+    before = {shift.name: shift for each in shifts for shift in each}
+    stands = {name for name, first in before.items() if transplant.stands(transplant.today(now, first), first.old)}
+    for each in shifts:
+        undo = [
+            shift.reversed()
+            for shift in each
+            if (meant.memory is None or shift.id == meant.memory) and shift.name not in stands
+        ]
+        step = transplant.carry(_Staged(now.git_dir, now.revision, total.files), undo, secret=secret)
+        total = Carried(
+            {**total.files, **step.files},
+            (*total.conflicts, *step.conflicts),
+            (total.gone - step.come) | step.gone,
+            (total.come - step.gone) | step.come,
+        )
+    return replace(total, files={path: data for path, data in total.files.items() if now.read(path) != data})
+
+
+def _watermarks(repository: Repository, meant: _Target) -> dict[str, bytes | None]:
+    """The watermarks as they were before the first of these commits. Raises `InputError` where none moved one."""
+    before = {
+        change.path: change.old
+        for commit in meant.commits
+        for change in commit.changes
+        if layout.place(change.path).kind == "watermark"
+    }
+    if not before:
+        raise InputError("that read no conversation", hint="there is nothing to learn again: leave --relearn out")
+    return {path: git.read_blob(repository.git_dir, blob) if blob else None for path, blob in before.items()}
+
+
+def _deletes(now: Snapshot, written: Mapping[str, bytes | None]) -> int:
+    """How many memories, profiles and documents go; what stands elsewhere afterwards has only moved."""
+    stay = [data for data in written.values() if data is not None]
+    gone = (path for path, data in written.items() if data is None and layout.place(path).kind in _COUNTED)
+    return sum(now.read(path) not in stay for path in gone)
 
 
 def _without_doubles(now: Snapshot, carried: Carried) -> tuple[dict[str, bytes | None], list[str]]:
@@ -102,13 +178,13 @@ def _reverted_yaml(now: Snapshot, carried: Carried) -> dict[str, bytes]:
     return {layout.REVERTED: files.render_reverted(marks)} if marks != now.marks else {}
 
 
-def apply(repository: Repository, target: str, *, now: datetime, author: Author) -> Reverted:
+def apply(repository: Repository, target: str, *, now: datetime, author: Author, relearn: bool = False) -> Reverted:
     """Take `target` back in one commit. With a conflict nothing is written; with nothing left to undo, neither.
 
     Raises what `plan` raises.
     """
     with repository.locked():
-        planned = plan(repository, target)
+        planned = plan(repository, target, relearn=relearn)
         if planned.conflicts or not planned.changed:
             return Reverted(None, (), planned.conflicts)
         revision = repository.commit(planned.base, planned.files, message=_message(planned), now=now, author=author)
@@ -116,23 +192,43 @@ def apply(repository: Repository, target: str, *, now: datetime, author: Author)
 
 
 def _message(planned: Plan) -> str:
+    what = f"thread {trailers.encode(planned.thread)}" if planned.thread else planned.targets[0][:12]
+    reverts = "".join(f"{history.REVERTS}: {commit}\n" for commit in planned.targets)
     deletes = f"Docmem-Deletes: {planned.deletes}\n" if planned.deletes else ""
-    return f"Revert {planned.target[:12]}\n\n{history.REVERTS}: {planned.target}\n{deletes}"
+    return f"Revert {what}\n\n{reverts}{deletes}"
 
 
-def _resolve(repository: Repository, target: str) -> tuple[str, str | None]:
-    """(commit, memory id or None)."""
+def _resolve(repository: Repository, target: str) -> _Target:
     now = repository.snapshot()
     memory = history.find_memory(repository, target, now=now)
     commits = git.commits_with_prefix(repository.git_dir, target) if len(target) >= 4 and memory != target else []
     if memory and commits:
         raise InputError(f"{target} is the start of a memory's id and of a commit's", hint="give more digits")
     if memory:
-        return history.last_change(repository, memory, now=now), memory
+        return _Target((_commit(repository, history.last_change(repository, memory, now=now)),), memory=memory)
+    if not commits and not repository.has_revision(target):
+        return _thread(repository, target)
     commit = _only(commits, target) if commits else repository.revision(target)
     if not git.is_ancestor(repository.git_dir, commit, repository.snapshot().revision):
         raise InputError(f"{target} is not part of main", hint=f"see: docmem log {repository.tenant}")
-    return commit, None
+    return _Target((_commit(repository, commit),))
+
+
+def _thread(repository: Repository, target: str) -> _Target:
+    taught = history.taught(repository, target)
+    if not taught:
+        raise NotFound(
+            f"tenant {repository.tenant} has no commit, memory or conversation {target!r}",
+            hint=f"see: docmem log {repository.tenant}",
+        )
+    return _Target(tuple(taught), thread=target)
+
+
+def _commit(repository: Repository, revision: str) -> Commit:
+    commit = next(git.history(repository.git_dir, revision, limit=1))
+    if not commit.parents:
+        raise InputError(f"{revision[:12]} is the first commit: it laid down the format", hint="nothing to take back")
+    return commit
 
 
 def _only(commits: list[str], target: str) -> str:

@@ -96,7 +96,7 @@ def carry(now: Snapshot, wanted: Iterable[Shift], *, secret: bytes) -> Carried:
     deletes = 0
     for shift in wanted:
         there = today(now, shift)
-        if _stands(there, shift.new):
+        if stands(there, shift.new):
             continue
         result = _carried(there, shift)
         if isinstance(result, _Conflict):
@@ -131,7 +131,8 @@ def today(now: Snapshot, shift: Shift) -> Version | None:
     return None
 
 
-def _stands(today: Version | None, wanted: Version | None) -> bool:
+def stands(today: Version | None, wanted: Version | None) -> bool:
+    """Whether a file is as wanted, where it is wanted."""
     if today is None or wanted is None:
         return today is wanted
     return today.data == wanted.data and today.path == wanted.path

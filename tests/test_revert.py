@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from docmem import files, layout, names, repository, revert
+from docmem import files, git, layout, names, repository, revert
 from docmem.config import Settings
 from docmem.errors import InputError, NotFound
 from docmem.git import Author
@@ -236,3 +236,70 @@ def test_a_text_that_another_memory_has_by_now_is_not_brought_back(settings: Set
     done = take_back(repo, changed)
     assert (done.revision, done.conflicts) == (None, (TEA.id,))
     assert texts(repo) == ["Ana hates tea.", "Ana likes tea."]
+
+
+def learn(settings: Settings, thread: str, changed: dict[str, bytes | None]) -> str:
+    mark = {
+        layout.watermark_path(thread): f"{thread} {len(changed)} {repository.open(settings, 'acme').head()}".encode()
+    }
+    message = f"Consolidate\n\nDocmem-Thread: {thread}\n"
+    return put(settings, "acme", changed | mark, message)
+
+
+def rendered(*memories: Memory) -> dict[str, bytes | None]:
+    return {one.path: files.render_memory(one) for one in memories}
+
+
+def test_all_that_a_conversation_taught_is_taken_back(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    green = replace(TEA, text="Ana likes green tea.")
+    learn(settings, "web-7", rendered(green, BUS))
+    learn(settings, "web-8", rendered(memory("Ana swims.", number=2)))
+    learn(settings, "web-7", rendered(replace(TEA, text="Ana likes white tea.")) | {BUS.path: None})
+    learn(settings, "web-7", {PROFILE: b"attributes:\n  diet: vegan\n"})
+    planned = revert.plan(repo, "web-7")
+    assert planned.changed == sorted([TEA.path, PROFILE])
+    done = take_back(repo, "web-7")
+    assert done.conflicts == ()
+    assert texts(repo) == ["Ana likes tea.", "Ana swims."]
+    assert repo.snapshot().read(PROFILE) is None
+    gone = {names.statement_hash(SECRET, subject(), text) for text in ("Ana likes white tea.", "Ana likes green tea.")}
+    assert gone <= repo.snapshot().reverted
+    assert repo.snapshot().read(layout.watermark_path("web-7")) is not None
+    assert take_back(repo, "web-7") == Reverted(None, (), ())
+
+
+def test_what_another_conversation_changed_since_is_a_conflict(settings: Settings, repo: Repository) -> None:
+    learn(settings, "web-7", rendered(TEA))
+    learn(settings, "web-8", rendered(replace(TEA, text="Ana likes green tea.")))
+    learn(settings, "web-7", rendered(replace(TEA, text="Ana likes white tea.")))
+    before = repo.head()
+    assert take_back(repo, "web-7").conflicts == (TEA.id,)
+    assert repo.head() == before
+
+
+def test_a_large_revert_announces_what_it_deletes(settings: Settings, repo: Repository) -> None:
+    learn(settings, "web-7", rendered(*(memory(f"Statement {n}.", number=n) for n in range(30))))
+    take_back(repo, "web-7")
+    [commit] = git.history(repo.git_dir, repo.head() or "", limit=1)
+    assert (commit.subject, commit.trailer("Docmem-Deletes")) == ("Revert thread web-7", "30")
+
+
+def test_to_learn_again_the_watermark_goes_back_and_nothing_is_held_against_it(
+    settings: Settings, repo: Repository
+) -> None:
+    first = learn(settings, "web-7", rendered(TEA))
+    mark = repo.snapshot().read(layout.watermark_path("web-7"))
+    second = learn(settings, "web-7", rendered(BUS))
+    who = Author("Priya", "priya@example.org")
+    revert.apply(repo, second, now=NOW, author=who, relearn=True)
+    assert (texts(repo), repo.snapshot().read(layout.watermark_path("web-7"))) == (["Ana likes tea."], mark)
+    revert.apply(repo, "web-7", now=NOW, author=who, relearn=True)
+    assert (texts(repo), repo.snapshot().read(layout.watermark_path("web-7"))) == ([], None)
+    assert repo.snapshot().reverted == frozenset()
+    by_hand = write(settings, TEA)
+    with pytest.raises(InputError, match="no conversation"):
+        revert.plan(repo, by_hand, relearn=True)
+    assert first
+    with pytest.raises(NotFound, match="no commit, memory or conversation"):
+        revert.plan(repo, "web-9")

@@ -343,14 +343,15 @@ def _step_lines(step: Step) -> Iterator[str]:
         yield f"    {one_line(step.text)}"
 
 
-@click.command(short_help="Take back a commit or a memory.")
+@click.command(short_help="Take back a commit, a memory or a conversation.")
 @click.argument("tenant")
 @click.argument("target")
+@click.option("--relearn", is_flag=True, help="Read the conversation again from there on, at the next consolidation.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would change.")
 @click.option("--no-sync", is_flag=True, help="Leave the served copy to the next sync.")
 @json_option
-def revert(tenant: str, target: str, dry_run: bool, no_sync: bool, as_json: bool) -> int:
-    """Take back what a commit, or the last change of a memory, did. TARGET is either's id.
+def revert(tenant: str, target: str, relearn: bool, dry_run: bool, no_sync: bool, as_json: bool) -> int:
+    """Take back what a commit, the last change of a memory, or a conversation did. TARGET is the id of one of them.
 
     A new commit undoes it on today's state; what was edited since stays, and a real conflict is named and nothing
     is written. The same statement is held for review if it is proposed again. Then the served copy is synced.
@@ -361,14 +362,14 @@ def revert(tenant: str, target: str, dry_run: bool, no_sync: bool, as_json: bool
     from docmem import revert as reverting
 
     repository = _open(tenant)
-    planned = reverting.plan(repository, target)
+    planned = reverting.plan(repository, target, relearn=relearn)
     if not as_json:
         _print_plan(planned)
     if dry_run:
         if as_json:
             print_json({"revision": None, "changed": planned.changed, "conflicts": list(planned.conflicts)})
         return 1 if planned.conflicts else 0
-    done = reverting.apply(repository, target, now=datetime.now(UTC), author=git.person())
+    done = reverting.apply(repository, target, now=datetime.now(UTC), author=git.person(), relearn=relearn)
     if as_json:
         print_json(done.as_json())
     elif done.revision:
