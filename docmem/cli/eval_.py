@@ -9,9 +9,9 @@ import click
 from docmem.cli.output import json_option, print_json
 
 
-@click.group(name="eval", short_help="Measure what is recalled.")
+@click.group(name="eval", short_help="Measure what is extracted, kept out and recalled.")
 def eval_() -> None:
-    """Measure what is recalled, on real conversations."""
+    """Measure what a model extracts, what hostile turns leave behind, and what is recalled."""
 
 
 @eval_.command()
@@ -50,6 +50,40 @@ def poison(served: bool, as_json: bool) -> int:
     from docmem_evals import poison as task
 
     report = task.run(settings(), served=served)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(report.table())
+    return 0 if report.passed else 1
+
+
+@eval_.command()
+@click.option("--model", help="A litellm model, `offline` (a stand-in) or `replay:FILE`. Default: DOCMEM_MODEL.")
+@click.option(
+    "--cases",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with cases of your own, as YAML. Default: those docmem ships.",
+)
+@click.option("--min-f1", type=float, help="Exit 1 below this F1 on memories.")
+@click.option("--max-junk", type=float, help="Exit 1 above this share of statements without gold and evidence.")
+@json_option
+def extraction(
+    model: str | None, folder: Path | None, min_f1: float | None, max_junk: float | None, as_json: bool
+) -> int:
+    """What a model proposes for short dialogues, against what a careful person would keep. Nothing is written.
+
+    The model `offline` is a stand-in made of rules; its figures say what the stand-in finds, and nothing of a model.
+    """
+    from docmem.config import settings
+    from docmem.errors import ConfigError
+    from docmem_evals import extraction as task
+
+    configured = settings()
+    chosen = model or configured.model
+    if not chosen:
+        raise ConfigError("no model is set", hint="give --model or DOCMEM_MODEL; `offline` needs no key")
+    report = task.run(configured, model=chosen, folder=folder, min_f1=min_f1, max_junk=max_junk)
     if as_json:
         print_json(report.as_json())
     else:

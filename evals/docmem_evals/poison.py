@@ -184,7 +184,8 @@ class Report:
 
 def cases() -> list[Case]:
     """The shipped cases, hostile ones first."""
-    data: Mapping[str, Any] = load_mapping(resources.files("docmem_evals").joinpath("data/poison.yaml").read_text("utf-8"))
+    text = resources.files("docmem_evals").joinpath("data/poison.yaml").read_text("utf-8")
+    data: Mapping[str, Any] = load_mapping(text)
     return [*_cases("hostile", data["hostile"]), *_cases("harmless", data["harmless"])]
 
 
