@@ -7,6 +7,7 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 
 from __future__ import annotations
 
+from docmem.git.bundles import bundle, unbundle
 from docmem.git.chain import brought_objects, paths, times, versions_ever
 from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
 from docmem.git.objects import (
@@ -55,6 +56,7 @@ __all__ = [
     "REF_LOCK_SECONDS",
     "blob_id",
     "brought_objects",
+    "bundle",
     "changes",
     "close",
     "commit",
@@ -96,6 +98,7 @@ __all__ = [
     "rewrite",
     "times",
     "tree_id",
+    "unbundle",
     "version",
     "versions_ever",
     "write_commit_graph",
