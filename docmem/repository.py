@@ -41,8 +41,9 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None, orig
     where nothing is. Built aside and renamed, so that a crash leaves no half-made tenant.
     """
     path = _git_dir(settings, tenant)
-    if path.exists():
+    if git.is_repo(path):
         raise AlreadyExists(f"tenant {tenant} is there already: {path}")
+    _refuse_broken(settings, tenant, path)
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     shutil.rmtree(aside, ignore_errors=True)
     git.init(aside)
@@ -77,6 +78,7 @@ def open(settings: Settings, tenant: str) -> Repository:
     """Open a tenant's repo. Raises `NotFound`, or `InvalidName` for what can't be a tenant."""
     path = _git_dir(settings, tenant)
     if not git.is_repo(path):
+        _refuse_broken(settings, tenant, path)
         raise NotFound(
             f"there is no tenant {tenant} in {settings.root}",
             hint=f"make it with: docmem init {tenant} (or set DOCMEM_ROOT to where it is)",
@@ -85,14 +87,29 @@ def open(settings: Settings, tenant: str) -> Repository:
 
 
 def exchange_all(settings: Settings, tenants: Iterable[str]) -> dict[str, DocmemError]:
-    """Bring each tenant that has an origin up to date with it; what went wrong, by tenant. See `docmem.remote`."""
+    """Bring each tenant that has an origin up to date with it; what went wrong, by tenant. See `docmem.remote`.
+
+    A repo that is broken or closed is left to the work that follows, which names it.
+    """
     failed: dict[str, DocmemError] = {}
     for tenant in tenants:
         try:
-            open(settings, tenant).exchange()
+            if git.is_repo(_git_dir(settings, tenant)):
+                open(settings, tenant).exchange()
         except DocmemError as error:
             failed[tenant] = error
+        except OSError:
+            continue
     return failed
+
+
+def _refuse_broken(settings: Settings, tenant: str, path: Path) -> None:
+    if path.exists():
+        raise NotFound(
+            f"there is no tenant {tenant} in {settings.root}: {path} is no git repo, or a broken one",
+            hint="restore it from a backup, or move it out of the way",
+            code="broken_tenant",
+        )
 
 
 def _git_dir(settings: Settings, tenant: str) -> Path:

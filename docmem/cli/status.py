@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
 
 
 def _is_well(found: dict[str, Any]) -> bool:
-    needs_somebody = any(row["quarantined"] or row["lag_commits"] for row in found["tenants"])
+    needs_somebody = any(row["quarantined"] or row["lag_commits"] or "error" in row for row in found["tenants"])
     return "error" not in found["server"] and not needs_somebody
 
 
@@ -51,6 +52,9 @@ def _print(found: dict[str, Any]) -> None:
         rows.append([row["tenant"], short(row["head"]), short(row["synced"]), *map(_count, counts)])
     click.echo(columns(rows) if len(rows) > 1 else "no tenants yet; make one with: docmem init TENANT")
     for row in found["tenants"]:
+        if "error" in row:
+            note(f"{row['tenant']}: {row['error']}")
+            note(f"  {row['hint']}")
         for bad in row.get("quarantine", []):
             note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")
         if row["undeclared"]:
@@ -75,11 +79,13 @@ def doctor(repair: bool, as_json: bool) -> int:
     """Check git, Postgres, roles, row-level security and each tenant; name what mends each fault. Exit 1 on any."""
     from docmem import checkout, repository
     from docmem.config import settings
+    from docmem.errors import DocmemError
     from docmem_sync.status import doctor as examine
 
     configured = settings()
     for tenant in repository.tenants(configured) if repair else ():
-        checkout.repair(repository.open(configured, tenant))
+        with contextlib.suppress(DocmemError):  # what can't be mended is among the checks
+            checkout.repair(repository.open(configured, tenant))
     checks = examine(configured)
     if as_json:
         print_json({"checks": [check.as_json() for check in checks]})

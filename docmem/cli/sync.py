@@ -67,7 +67,8 @@ def _print(one: TenantSync) -> None:
     row = one.as_json()
     if one.error is not None:
         note(f"{row['tenant']}: {one.error.message}")
-        note(f"  {one.error.hint}")
+        if one.error.hint:
+            note(f"  {one.error.hint}")
         return
     click.echo(
         f"{row['tenant']}: {short(row['from'])} → {short(row['to'])}"

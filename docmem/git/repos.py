@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,8 @@ _STORE = {
 }
 """How a store is set up: no force-push, no gc behind a writer's back. A checkout may fetch what waits for review, and
 somebody's global `core.hooksPath` must not switch off the store's own hooks."""
+
+_HEAD = re.compile(rb"ref: *refs/|[0-9a-f]{40}")
 
 
 def init(git_dir: Path) -> None:
@@ -57,8 +60,12 @@ def _missing(git_dir: Path) -> dict[str, str]:
 
 
 def is_repo(git_dir: Path) -> bool:
-    """Whether `git_dir` is a git directory."""
-    return (git_dir / "HEAD").is_file() and (git_dir / "objects").is_dir()
+    """Whether `git_dir` is a git directory, as git itself would tell: a HEAD that names a branch or a commit counts."""
+    try:
+        head = (git_dir / "HEAD").read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+    return _HEAD.match(head) is not None and (git_dir / "objects").is_dir()
 
 
 @contextlib.contextmanager

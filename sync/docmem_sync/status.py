@@ -15,7 +15,7 @@ from psycopg.rows import DictRow
 from docmem import checkout, db, git, postgres, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
-from docmem.errors import ConfigError, DocmemError
+from docmem.errors import ConfigError, DocmemError, GitError, NotFound
 from docmem.repository import Repository
 from docmem.sql import load
 from docmem.times import format_time
@@ -44,17 +44,29 @@ class Check:
 
 def status(settings: Settings, tenants: Iterable[str]) -> dict[str, Any]:
     """The object of `status --json`. What can't be reached is said in it, not raised."""
-    repos = [repository.open(settings, tenant) for tenant in tenants]
+    names = list(tenants)
     server: dict[str, Any] = {"reachable": False, "version": None, "pgvector": None}
     server |= {"embedded": not settings.external, "data": None}
     try:
         with db.session(settings, "reader") as connection:
             server = _server(connection, settings)
             db.check_schema(connection)
-            return {"server": server, "tenants": [_tenant(connection, repo, settings) for repo in repos]}
+            look = partial(_tenant, connection, settings)
+            return {"server": server, "tenants": [_readable(settings, tenant, look) for tenant in names]}
     except DocmemError as error:
         server |= {"error": error.message, "hint": error.hint}
-        return {"server": server, "tenants": [_unindexed(repo) for repo in repos]}
+        return {"server": server, "tenants": [_readable(settings, tenant, _unindexed) for tenant in names]}
+
+
+def _readable(settings: Settings, tenant: str, look: Callable[[Repository], dict[str, Any]]) -> dict[str, Any]:
+    """A tenant's row; where its repo can't be read, one with `error` and `hint`, and the others go on."""
+    try:
+        return look(repository.open(settings, tenant))
+    except (NotFound, GitError) as error:
+        message, hint = error.message, error.hint or f"see: git --git-dir {settings.tenants / tenant}.git fsck"
+    except OSError as error:
+        message, hint = f"{tenant} can't be read: {error}", "let docmem's user read and write it"
+    return _row(tenant) | {"error": message, "hint": hint}
 
 
 def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict[str, Any]:
@@ -65,7 +77,7 @@ def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict
     return shown | {"embedded": not settings.external, "data": str(running.data) if running else None}
 
 
-def _tenant(connection: psycopg.Connection[DictRow], repo: Repository, settings: Settings) -> dict[str, Any]:
+def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: Repository) -> dict[str, Any]:
     with db.tenant_transaction(connection, repo.tenant) as cursor:
         row = cursor.execute(_SQL()["tenant"], {"tenant": repo.tenant}).fetchone()
         waiting = cursor.execute(_SQL()["quarantine"], {"tenant": repo.tenant}).fetchall()
@@ -84,17 +96,21 @@ def _tenant(connection: psycopg.Connection[DictRow], repo: Repository, settings:
 
 
 def _unindexed(repo: Repository) -> dict[str, Any]:
-    head = repo.head()
+    review = len(git.refs(repo.git_dir, repository.REVIEW))
+    return _row(repo.tenant) | {"head": repo.head(), "lag_commits": _lag(repo, None), "review": review}
+
+
+def _row(tenant: str) -> dict[str, Any]:
     return {
-        "tenant": repo.tenant,
-        "head": head,
+        "tenant": tenant,
+        "head": None,
         "synced": None,
-        "lag_commits": _lag(repo, None),
+        "lag_commits": 0,
         "rows": 0,
         "quarantined": 0,
         "pending_embeddings": 0,
         "undeclared": {},
-        "review": len(git.refs(repo.git_dir, repository.REVIEW)),
+        "review": 0,
     }
 
 
@@ -130,6 +146,8 @@ def _checked(name: str, look: Callable[[], str], hint: str = "") -> Check:
         return Check(name, True, look())
     except DocmemError as error:
         return Check(name, False, error.message, error.hint or hint)
+    except OSError as error:
+        return Check(name, False, str(error), "let docmem's user read and write it")
 
 
 def _git() -> str:
@@ -223,6 +241,9 @@ def _index(settings: Settings) -> Iterator[Check]:
     found = status(settings, repository.tenants(settings))
     for row in found["tenants"]:
         name, waiting = row["tenant"], row.get("quarantine", [])
+        if "error" in row:
+            yield Check(f"index {name}", False, row["error"], row["hint"])
+            continue
         current = row["head"] == row["synced"]
         lag = "up to date" if current else f"{row['lag_commits']} commits behind"
         yield Check(f"index {name}", current, f"{row['rows']} rows, {lag}", "" if current else f"docmem sync {name}")
