@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from docmem.git.process import run, text
 from docmem.git.values import EMPTY_TREE, IRREGULAR, REGULAR, Author, Change, Commit
@@ -27,11 +28,22 @@ def brought(git_dir: Path, old: str | None, new: str) -> list[tuple[str, datetim
     return [(commit, datetime.fromtimestamp(int(seconds), UTC)) for seconds, commit in rows]
 
 
-def irregular(git_dir: Path, old: str | None, new: str) -> list[str]:
-    """Paths that become a symlink or a submodule between two revisions (of all, without `old`)."""
-    fields = text(run(git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", old or EMPTY_TREE, new).stdout)
-    rows = fields.split("\0")[:-1]
-    return [path for facts, path in zip(rows[::2], rows[1::2], strict=True) if facts.split(" ")[1] in IRREGULAR]
+def irregular(git_dir: Path, old: str | None, new: str) -> dict[str, str]:
+    """Paths that become a symlink or a submodule between two revisions (of all, without `old`), and its object's id."""
+    return {path: facts[3] for path, facts in _raw_rows(git_dir, old, new) if facts[1] in IRREGULAR}
+
+
+def concerns_irregular(git_dir: Path, old: str, new: str) -> bool:
+    """Whether a symlink or a submodule comes, goes or changes between two revisions."""
+    return any(facts[0] in IRREGULAR or facts[1] in IRREGULAR for _, facts in _raw_rows(git_dir, old, new))
+
+
+def _raw_rows(git_dir: Path, old: str | None, new: str) -> Iterator[tuple[str, list[str]]]:
+    """Path, and old mode, new mode, old id, new id, of each change."""
+    done = run(git_dir, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old or EMPTY_TREE, new)
+    fields = text(done.stdout).split("\0")[:-1]
+    for facts, path in zip(fields[::2], fields[1::2], strict=True):
+        yield path, facts.removeprefix(":").split(" ")
 
 
 def _raw_changes(fields: Sequence[str]) -> Iterator[Change]:
@@ -47,7 +59,8 @@ def _raw_change(facts: str, path: str) -> Change | None:
     after = new if new_mode in REGULAR else None
     if before is None and after is None:
         return None
-    return Change("A" if before is None else "D" if after is None else "M", path, before, after)
+    status: Literal["A", "M", "D"] = "A" if before is None else "D" if after is None else "M"
+    return Change(status, path, before, after, replaced=new_mode in IRREGULAR)
 
 
 _FIELDS = ("%H", "%P", "%an", "%ae", "%ct", "%s", "%(trailers:only=true,unfold=true,separator=%x1f)")

@@ -31,12 +31,16 @@ ENGINE = Author("docmem", "engine@docmem.invalid")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file's change between two revisions. `old` and `new` are blob ids, None where there is no such file."""
+    """One file's change between two revisions. `old` and `new` are blob ids, None where there is no such file.
+
+    `replaced`: the file is gone because a symlink or a submodule stands there now.
+    """
 
     status: Literal["A", "M", "D"]
     path: str
     old: str | None
     new: str | None
+    replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,11 +62,12 @@ class Scope:
     """The files in question: those that are there (path to blob) and those that are gone.
 
     `full`: these are all the files there are, so a row of any other path is gone. `force`: read even what the index
-    holds already.
+    holds already. `unreadable`: those of `files` with nothing to read.
     """
 
     files: Mapping[str, str]
     gone: Collection[str] = ()
+    unreadable: Mapping[str, Broken] = field(default_factory=dict)
     full: bool = False
     force: bool = False
 

@@ -12,12 +12,15 @@ from typing import TypeAlias
 from docmem import files, git
 from docmem.document import scrub
 from docmem.errors import FormatError, InvalidName
-from docmem.layout import FileKind, place
+from docmem.layout import CONFIG, FOLDERS, FileKind, place
 from docmem.model import Document, Memory, Profile
 from docmem.names import safe_path
 from docmem.tenant_config import TenantConfig, parse_config
 
 Value: TypeAlias = Memory | Profile | Document | TenantConfig
+
+NOT_A_FILE = "not_a_file"
+MISSING_CONFIG = "missing_config"
 
 INDEXED: tuple[FileKind, ...] = ("memory", "profile", "document", "config")
 
@@ -53,6 +56,21 @@ def is_indexed(path: str) -> bool:
     return place(path).kind in INDEXED
 
 
+def belongs(path: str) -> bool:
+    """Whether what stands at this path is memory's, file or not."""
+    return path == CONFIG or path.partition("/")[0] in {*FOLDERS, "subjects"}
+
+
+def no_file(path: str, blob: str) -> Broken:
+    """A symlink or a submodule where a file belongs."""
+    return Broken(path, blob, NOT_A_FILE, 1, "a symlink or a submodule is never followed; put the file itself here")
+
+
+def no_config() -> Broken:
+    """The tenant's settings, where they are gone."""
+    return Broken(CONFIG, git.NONE, MISSING_CONFIG, 1, "the tenant's settings were deleted; restore the file")
+
+
 def printable(path: str) -> str:
     """A path as the index may hold it: valid text, short enough for a key. Nearly every path is that already."""
     shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -61,13 +79,19 @@ def printable(path: str) -> str:
     return f"{shown[:200]}…{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
 
 
-def read(git_dir: Path, wanted: Mapping[str, str], *, also: Iterable[str] = ()) -> Reading:
-    """Read the files `wanted` (path to blob), and of the blobs in `also` which memory they hold."""
+def read(
+    git_dir: Path, wanted: Mapping[str, str], *, also: Iterable[str] = (), unreadable: Mapping[str, Broken]
+) -> Reading:
+    """Read the files `wanted` (path to blob), and of the blobs in `also` which memory they hold.
+
+    `unreadable`: those of them with nothing to read.
+    """
     paths: dict[str, list[str]] = {}
     for path, blob in wanted.items():
-        paths.setdefault(blob, []).append(path)
+        if path not in unreadable:
+            paths.setdefault(blob, []).append(path)
     values: dict[str, Value] = {}
-    broken: dict[str, Broken] = {}
+    broken = {path: unreadable[path] for path in wanted if path in unreadable}
     ids: dict[str, tuple[str, int]] = {}
     blobs = list(dict.fromkeys([*paths, *also]))
     for blob, data in git.read_blobs(git_dir, blobs) if blobs else ():

@@ -14,11 +14,11 @@ from typing import Any
 
 import psycopg
 
-from docmem import db, git, maintenance, receive, repository
+from docmem import db, git, maintenance, receive, repository, root
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
-from docmem.git import Commit
+from docmem.git import Commit, diffs
 from docmem.layout import CONFIG, place
 from docmem.model import Memory
 from docmem.projection import VERSION
@@ -95,6 +95,11 @@ def sync_all(
                 raise
             except DocmemError as error:
                 done.append(TenantSync(tenant, error=error))
+            except OSError as error:
+                found = root.explanation(error, settings.root)
+                if found is None:
+                    raise
+                done.append(TenantSync(tenant, error=found))
     return done
 
 
@@ -285,7 +290,12 @@ class _Work:
         self.commits = which.commits
         self.scope = self._scope()
         self.index = store.index(None if self.scope.full else [*self.scope.files, *self.scope.gone])
-        found = reading.read(self.git_dir, plan.to_read(self.scope, self.index), also=_memory_blobs(self.commits))
+        found = reading.read(
+            self.git_dir,
+            plan.to_read(self.scope, self.index),
+            also=_memory_blobs(self.commits),
+            unreadable=self.scope.unreadable,
+        )
         self.index = store.with_memories(self.index, _ids(found.values.values()))
         self.claims = plan.claims(self.scope, self.index, found)
         self.reading = plan.refuse_duplicates(found, self._winners(found.ids))
@@ -296,8 +306,10 @@ class _Work:
 
     def _scope(self) -> Scope:
         if self.which.since is None:
-            files = git.files(self.git_dir, self.which.head)
-            return Scope(_indexed(files.items()), full=True, force=self.which.force)
+            files = _indexed(git.files(self.git_dir, self.which.head).items())
+            unreadable = self._unreadable(CONFIG in files)
+            files |= {path: broken.blob for path, broken in unreadable.items()}
+            return Scope(files, full=True, force=self.which.force, unreadable=unreadable)
         # Also what was changed and changed back: its history says something else now.
         now: dict[str, str | None] = {}
         for commit in self.commits:
@@ -306,12 +318,25 @@ class _Work:
         gone = {reading.printable(path) for path, blob in now.items() if blob is None}
         return Scope(_indexed(now.items()), gone=gone)
 
+    def _unreadable(self, has_config: bool) -> dict[str, Broken]:
+        """What stands where a file belongs, and is none."""
+        links = diffs.irregular(self.git_dir, None, self.which.head)
+        shown = ((reading.printable(path), blob) for path, blob in links.items() if reading.belongs(path))
+        found = {path: reading.no_file(path, blob) for path, blob in shown}
+        return found if has_config or CONFIG in found else found | {CONFIG: reading.no_config()}
+
     @property
     def is_plain(self) -> bool:
         """Whether these commits suffice to decide."""
         if self.scope.full:
             return True
+        if CONFIG in self.scope.gone or self._concerns_irregular():
+            return False
         return not self.claims and plan.is_plain(self.scope, self.index, self.past, self.plan)
+
+    def _concerns_irregular(self) -> bool:
+        since = self.which.since
+        return since is not None and diffs.concerns_irregular(self.git_dir, since, self.which.head)
 
     def _winners(self, ids: Mapping[str, str]) -> dict[str, str]:
         """The file that keeps each id which several files hold. Only all commits can tell."""

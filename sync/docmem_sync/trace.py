@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from docmem.git import Commit
-from docmem.layout import place
+from docmem.layout import CONFIG, place
 
 DELETES = "Docmem-Deletes"
 """Trailer by which the engine announces how many memories a commit deletes."""
@@ -103,7 +103,8 @@ def _counts(commit: Commit) -> set[str]:
 
 def versions(commits: Iterable[Commit], paths: Collection[str]) -> tuple[dict[str, list[tuple[int, str]]], set[str]]:
     """(index into `commits`, blob) of the states that files had, newest first, back to where each began; and those
-    that began in these commits."""
+    that began in these commits. What a symlink replaced is such a state, and what was deleted before it came is none;
+    the settings are never taken for deleted."""
     found: dict[str, list[tuple[int, str]]] = {path: [] for path in paths}
     began: set[str] = set()
     for index, commit in enumerate(commits):
@@ -112,7 +113,8 @@ def versions(commits: Iterable[Commit], paths: Collection[str]) -> tuple[dict[st
                 continue
             if change.new is not None:
                 found[change.path].append((index, change.new))
-            if change.old is None:
+            deleted = change.new is None and not change.replaced and change.path != CONFIG
+            if change.old is None or deleted:
                 began.add(change.path)
     return found, began
 

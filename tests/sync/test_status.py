@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from dataclasses import replace
 
@@ -116,3 +117,48 @@ def test_without_a_server_the_doctor_names_the_setting(settings: Settings) -> No
     check = checks(replace(settings, dsn="postgresql://ana@127.0.0.1:1/x"))["postgres"]
     assert not check.ok
     assert "DOCMEM_DSN" in check.hint
+
+
+def break_tenants(settings: Settings) -> None:
+    """Beside acme: a stray folder, a repo with a garbage HEAD, one whose objects are gone, one that isn't docmem's."""
+    (settings.tenants / "stray.git").mkdir()
+    for name in ("garbage", "gutted"):
+        shutil.copytree(settings.tenants / "acme.git", settings.tenants / f"{name}.git")
+    (settings.tenants / "garbage.git" / "HEAD").write_text("garbage\n")
+    shutil.rmtree(settings.tenants / "gutted.git" / "objects")
+    (settings.tenants / "gutted.git" / "objects").mkdir()
+    repository.create(settings, "foreign")
+    put(settings, "foreign", dict.fromkeys(repository.template()) | {"README": b"x\n"})
+
+
+BROKEN = {"stray", "garbage", "gutted"}
+
+
+def test_a_broken_tenant_is_named_and_the_others_are_listed(indexed: Settings, shell: Shell) -> None:
+    break_tenants(indexed)
+    for name, value in (("DSN", indexed.dsn), ("SYNC_DSN", indexed.sync_dsn), ("EMBEDDING_MODEL", "none")):
+        shell.set(f"DOCMEM_{name}", value or "")
+    synced = shell("sync", "--json")
+    rows = {row["tenant"]: row for row in synced.json["tenants"]}
+    assert synced.code == 1
+    assert {name for name, row in rows.items() if "error" in row} == BROKEN
+    assert rows["acme"]["to"]
+    assert [item["code"] for item in rows["foreign"]["quarantined"]] == ["missing_config"]
+    seen = shell("status", "--json")
+    rows = {row["tenant"]: row for row in seen.json["tenants"]}
+    assert seen.code == 1
+    assert {name for name, row in rows.items() if row.get("error") and row["hint"]} == BROKEN
+    assert (rows["acme"]["lag_commits"], rows["foreign"]["quarantined"]) == (0, 1)
+    assert "stray.git is no git repo" in shell("status").err
+    found = checks(indexed)
+    assert {name for name in (*BROKEN, "acme", "foreign") if not found[f"repo {name}"].ok} == {*BROKEN, "foreign"}
+    assert found["index acme"].ok
+    assert shell("doctor", "--repair").code == 1
+    assert shell("maintain").code == 1
+
+
+def test_what_stands_in_a_new_tenants_way_is_said(settings: Settings, shell: Shell) -> None:
+    (settings.tenants / "zz.git").mkdir()
+    said = shell("init", "zz", "--json")
+    assert (said.code, said.json["error"]["code"]) == (1, "broken_tenant")
+    assert "move it out of the way" in said.json["error"]["hint"]

@@ -381,10 +381,77 @@ def test_another_language_means_that_everything_is_indexed_again(indexed: Settin
     assert_as_built_anew(indexed)
 
 
-def test_a_repo_without_docmem_yaml_has_the_defaults(indexed: Settings) -> None:
-    put(indexed, "acme", {"docmem.yaml": None})
-    sync(indexed)
+def test_a_repo_that_never_had_docmem_yaml_has_the_defaults_and_is_named(indexed: Settings, tmp_path: Path) -> None:
+    clone = Clone(indexed, tmp_path / "clone")
+    clone.git("checkout", "--quiet", "--orphan", "fresh")
+    clone.git("rm", "-r", "--quiet", "-f", ".")
+    clone.write("knowledge/a.md", b"a\n")
+    process.run(repository.open(indexed, "acme").git_dir, "update-ref", "-d", git.MAIN)
+    clone.commit()
+    assert waiting(sync(indexed)) == {"docmem.yaml": ("missing_config", 1)}
     assert config(indexed)["language"] == "simple"
+
+
+@pytest.mark.parametrize("synced_before", [True, False])
+def test_deleted_settings_are_named_and_the_last_good_ones_stay(indexed: Settings, synced_before: bool) -> None:
+    put(indexed, "acme", {"docmem.yaml": b"format: 1\nlanguage: english\n"})
+    if synced_before:
+        sync(indexed)
+    put(indexed, "acme", {"docmem.yaml": None})
+    assert waiting(sync(indexed)) == {"docmem.yaml": ("missing_config", 1)}
+    assert config(indexed)["language"] == "english"
+    put(indexed, "acme", {"knowledge/a.md": b"a\n"})
+    assert waiting(sync(indexed)) == {"docmem.yaml": ("missing_config", 1)}
+    assert_as_built_anew(indexed)
+    put(indexed, "acme", {"docmem.yaml": b"format: 1\nlanguage: german\n"})
+    assert waiting(sync(indexed)) == {}
+    assert config(indexed)["language"] == "german"
+
+
+# --- what is no file
+
+
+@pytest.mark.parametrize("synced_before", [True, False])
+def test_a_symlink_in_a_files_place_is_named_and_the_file_stays_served(
+    indexed: Settings, tmp_path: Path, synced_before: bool
+) -> None:
+    one, two = memory("One.", number=1), memory("Two.", number=2)
+    put(indexed, "acme", {**stored(one, two), "knowledge/a.md": b"a\n", "knowledge/gone.md": b"gone\n"})
+    if synced_before:
+        sync(indexed)
+    clone = Clone(indexed, tmp_path / "clone")
+    for path in (one.path, "knowledge/gone.md"):
+        (clone.path / path).unlink()
+    (clone.path / one.path).symlink_to("/etc/passwd")
+    push_unchecked(indexed, clone)
+    (clone.path / "knowledge/gone.md").symlink_to("a.md")
+    (clone.path / "procedures").symlink_to("knowledge")
+    clone.git("update-index", "--add", "--cacheinfo", f"160000,{clone.git('rev-parse', 'HEAD')},research/sub")
+    (clone.path / "research" / "sub").mkdir(parents=True)
+    (clone.path / "elsewhere").symlink_to("knowledge")
+    push_unchecked(indexed, clone)
+    links = dict.fromkeys((one.path, "knowledge/gone.md", "procedures", "research/sub"), ("not_a_file", 1))
+    assert waiting(sync(indexed)) == links
+    assert texts(indexed) == ["One.", "Two."]
+    assert [row["path"] for row in rows(indexed, "SELECT path FROM docmem.document")] == ["knowledge/a.md"]
+    assert waiting(sync(indexed)) == links
+    assert_as_built_anew(indexed)
+    (clone.path / one.path).unlink()
+    (clone.path / one.path).write_bytes(render_memory(one))
+    for path in ("knowledge/gone.md", "procedures"):
+        (clone.path / path).unlink()
+    (clone.path / "research" / "sub").rmdir()
+    push_unchecked(indexed, clone)
+    assert waiting(sync(indexed)) == {}
+    assert texts(indexed) == ["One.", "Two."]
+    assert_as_built_anew(indexed)
+
+
+def push_unchecked(settings: Settings, clone: Clone) -> None:
+    """Commit all of a clone's work tree and put it on main, past the check of a push."""
+    clone.git("add", "--all")
+    clone.git("commit", "--quiet", "--message", "edit")
+    process.run(clone.bare, "fetch", "--quiet", str(clone.path), f"+HEAD:{git.MAIN}")
 
 
 # --- identity
