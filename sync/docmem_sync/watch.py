@@ -1,7 +1,8 @@
 """Sync when something changes: `docmem sync --watch`.
 
 The engine and the post-receive hook touch `$DOCMEM_ROOT/poke/<tenant>`. One watch on that folder hears them all: a
-watch a repo would be a thread a repo. Events get lost, so every branch is looked at now and then as well.
+watch a repo would be a thread a repo. Who moves a branch without a poke (a store that has no hook, a person's own git
+in it) is seen by a glance at each branch's file, and since events get lost every branch is compared now and then too.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from docmem import repository
+from docmem import git, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import InvalidName, ServerUnavailable
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
 
 PASS_SECONDS = 30.0
-"""How often every branch is looked at, poked or not."""
+"""How often every branch is compared with the index, poked or not."""
+
+GLANCE_SECONDS = 1.0
+"""How often the files of the branches are looked at: two `stat` a tenant."""
 
 _DEBOUNCE_SECONDS = 0.05
 _log = logging.getLogger("docmem.sync")
@@ -57,6 +61,37 @@ class _Pokes:
             taken, self._tenants = self._tenants, set()
             self.wake.clear()
         return taken
+
+
+class _Branches:
+    """What the files that hold each tenant's main looked like when the tenant was synced last."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._seen: dict[str, tuple[_Looks, _Looks]] = {}
+
+    def note(self, tenants: Iterable[str]) -> None:
+        """Remember how they look now; before they are synced, so that what moves meanwhile is seen."""
+        self._seen |= {tenant: self._looks(tenant) for tenant in tenants}
+
+    def moved(self, tenants: Iterable[str]) -> set[str]:
+        """Those that look otherwise than when they were noted; new ones too."""
+        return {tenant for tenant in tenants if self._looks(tenant) != self._seen.get(tenant)}
+
+    def _looks(self, tenant: str) -> tuple[_Looks, _Looks]:
+        git_dir = self._settings.tenants / f"{tenant}.git"
+        return _looks(git_dir / git.MAIN), _looks(git_dir / "packed-refs")
+
+
+_Looks: TypeAlias = tuple[int, int, int] | None
+
+
+def _looks(path: Path) -> _Looks:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def watch(
@@ -96,19 +131,18 @@ def _loop(
     run: Callable[[Collection[str]], None],
 ) -> None:
     next_pass = time.monotonic()
+    branches = _Branches(settings)
     while not stop.is_set():
         due = time.monotonic() >= next_pass
         poked = pokes.take()
-        wanted = set(tenants or repository.tenants(settings)) if due or poked else set()
-        names = sorted(wanted if due else wanted & poked)
+        wanted = set(tenants or repository.tenants(settings))
+        names = sorted(wanted if due else wanted & (poked | branches.moved(wanted)))
         if names:
+            branches.note(names)
             run(names)
         if due:
-            # What came to an origin pokes this machine once it is fetched.
-            for tenant, error in repository.exchange_all(settings, wanted).items():
-                _log.warning("%s: origin: %s", tenant, error)
             next_pass = time.monotonic() + PASS_SECONDS
-        if pokes.wake.wait(max(0.0, next_pass - time.monotonic())):
+        if pokes.wake.wait(max(0.0, min(GLANCE_SECONDS, next_pass - time.monotonic()))):
             stop.wait(_DEBOUNCE_SECONDS)
 
 

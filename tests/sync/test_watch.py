@@ -12,13 +12,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from docmem import repository
+from docmem import git, repository
 from docmem.config import Settings
 from docmem.files import render_memory
+from docmem.git import process
 from docmem_sync.sync import TenantSync, sync_tenant
 from docmem_sync.watch import watch
 from tests.support.index import rows
-from tests.support.repos import memory, put
+from tests.support.repos import NOW, memory, put
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("tenant")
@@ -83,3 +84,23 @@ def test_a_term_signal_ends_it_in_order(indexed: Settings) -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     assert out.endswith("ended\n")
+
+
+def test_a_branch_that_moves_without_a_poke_is_seen_by_its_file(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store without our hook, and a person's own git; also where the refs are packed."""
+    repo = repository.open(indexed, "acme")
+    monkeypatch.setattr("docmem_sync.watch.PASS_SECONDS", 3600.0)
+    monkeypatch.setattr("docmem_sync.watch.GLANCE_SECONDS", 0.05)
+    sync_tenant(indexed, "acme")
+    with watching(indexed) as done:
+        for number in range(2):
+            item = memory(f"{number}.", number=number)
+            with repo.locked():
+                git.commit(
+                    repo.git_dir, base=repo.head(), files={item.path: render_memory(item)}, message="edit", when=NOW
+                )
+            wait_until(lambda: len(served(indexed)) == number + 1)  # noqa: B023 it waits within the round
+            process.run(repo.git_dir, "pack-refs", "--all")
+    assert [one.upserts for one in done] == [1, 1]
