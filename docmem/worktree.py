@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import sys
 import time
@@ -35,6 +36,7 @@ QUIET_SECONDS = 0.4
 
 Kind: TypeAlias = Literal["committed", "pushed", "pulled", "invalid", "conflict", "left", "waiting", "refused", "away"]
 _TRIES = 8
+_ID = re.compile(rb"^id: *[\"']?([0-9a-f]{16})", re.MULTILINE)
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "index.lock")
 
 
@@ -125,6 +127,7 @@ class WorkTree:
 
     def _save(self, busy: Collection[str]) -> Iterator[Said]:
         head = self._head()
+        self.waits = set()
         tree = worktrees.saved_tree(self.folder, self.git_dir / "docmem-live.index")
         changed = [change for change in git.changes(self.git_dir, head, tree) if change.old != change.new]
         unmerged = worktrees.unmerged(self.folder)
@@ -132,16 +135,23 @@ class WorkTree:
         if self._head() != head:
             return
         waits = {change.path for change in changed if change.path in busy or self._is_fresh(change.path)}
-        self.waits = waits
+        self.waits |= waits
         ready = [change for change in changed if change.path not in waits and change.path not in unmerged]
         good = yield from self._valid(tree, ready)
-        if waits or len([each for each in ready if each.old is None]) > len(
-            [each for each in good if each.old is None]
-        ):
-            # The other half of a move may be among them.
-            good = [change for change in good if change.new is not None]
+        bad = [change for change in ready if change.old is None and change not in good]
+        good = [change for change in good if change.new is not None or not (waits or self._is_half(change, bad))]
         if good:
             yield from self._commit(head, good)
+
+    def _is_half(self, gone: Change, bad: Sequence[Change]) -> bool:
+        """Whether a file that went away may be one of the new ones that aren't committed: then the move waits."""
+        memory = check.memory_id(gone.path, self._bytes(gone.old) or b"")
+        for change in bad:
+            said = _ID.search(self._bytes(change.new) or b"")
+            same_id = memory is not None and said is not None and said[1].decode() == memory
+            if same_id or Path(change.path).name == Path(gone.path).name:
+                return True
+        return False
 
     def _is_fresh(self, path: str) -> bool:
         """Whether a file may be half written: it was written to just now, or somebody has it open to write."""
@@ -261,15 +271,19 @@ class WorkTree:
         """Bring the files to upstream, with the commits that aren't there yet replayed on it."""
         target, clashes = self._replayed(head, upstream)
         changed = git.changes(self.git_dir, head, target)
+        both = dict(clashes)
         clashes |= self._brought(changed, skip=clashes)
+        before = worktrees.unmerged(self.folder)
         git.move_ref(self.git_dir, git.MAIN, new=target, old=head)
         self._set_index({change.path: change.new for change in changed if change.path not in clashes})
         for path, clash in clashes.items():
             theirs = git.blob_id(self.git_dir, target, path)
-            worktrees.set_unmerged(self.folder, path, base=clash.base, upstream=theirs, own=clash.own)
+            base = before[path].get(1) if path in before else clash.base  # what one's own version stands on
+            worktrees.set_unmerged(self.folder, path, base=base, upstream=theirs, own=clash.own)
+        self.waits |= set(clashes)
         new = sum(1 for _ in git.history(self.git_dir, upstream, since=head))
         yield Said("pulled", f"{new} commit{'s' if new != 1 else ''}, now at {target[:12]}")
-        for path, clash in clashes.items():
+        for path, clash in both.items():
             yield from self._conflict(path, clash.own)
 
     def _conflict(self, path: str, own: str | None) -> Iterator[Said]:
@@ -383,6 +397,7 @@ class WorkTree:
         for path, stages in unmerged.items():
             own = saved.get(path, stages.get(2))
             if path in busy or self._is_fresh(path):
+                self.waits.add(path)
                 continue
             if own == stages.get(2):  # upstream's was taken
                 self._set_index({path: own})

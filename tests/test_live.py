@@ -276,12 +276,44 @@ def test_upstream_never_overwrites_what_is_not_committed(
     pat.write(TEA.path, bad)
     pat.write("knowledge/notes.md", "<<<<<<< HEAD\n")
     put(settings, "acme", {TEA.path: TEA_FILE.replace(b"tea.", b"black tea."), "knowledge/notes.md": b"theirs\n"})
-    assert set(kinds(settled(tree))) == {"invalid", "pulled", "conflict"}
+    assert kinds(settled(tree)) == ["invalid", "invalid", "pulled"]
+    assert kinds(settled(tree)) == ["conflict", "conflict"]
     assert (pat.folder / TEA.path).read_bytes() == bad
     assert (pat.folder / "knowledge" / "notes.md").read_text() == "<<<<<<< HEAD\n"
     pat.write("knowledge/notes.md", "theirs\n")
     settled(tree)
     assert pat.git("status", "--porcelain").split() == ["UU", TEA.path]
+
+
+def test_what_was_being_saved_while_upstream_changed_the_file_fits_together_after(
+    settings: Settings, tree: WorkTree, store: Repository, pat: Person
+) -> None:
+    """Upstream moves twice before the save is quiet: the save still stands on what it was made from."""
+    mine = TEA_FILE.replace(b"tea.", b"green tea.")
+    pat.write(TEA.path, mine)
+    for importance in (b"7", b"9"):
+        put(settings, "acme", {TEA.path: TEA_FILE.replace(b"importance: 5", b"importance: " + importance)})
+        assert kinds(tree.settle(busy=[TEA.path])) == ["pulled"]
+        assert (pat.folder / TEA.path).read_bytes() == mine
+        assert tree.waits
+    assert kinds(settled(tree)) == ["committed", "pushed"]
+    both = mine.replace(b"importance: 5", b"importance: 9")
+    assert store.snapshot().read(TEA.path) == (pat.folder / TEA.path).read_bytes() == both
+
+
+def test_a_file_that_goes_is_committed_though_another_one_is_invalid(
+    settings: Settings, tree: WorkTree, store: Repository, pat: Person
+) -> None:
+    """A move to a name where it is invalid waits whole."""
+    put(settings, "acme", {"knowledge/old.md": b"old\n"})
+    settled(tree)
+    moved = TEA.path.replace("ana-likes", "ana-loves")
+    (pat.folder / "knowledge" / "old.md").unlink()
+    (pat.folder / TEA.path).rename(pat.folder / moved)
+    pat.write(moved, TEA_FILE.replace(b"kind: fact", b"kind: rumour"))
+    assert kinds(settled(tree)) == ["invalid", "committed", "pushed"]
+    assert store.snapshot().read("knowledge/old.md") is None
+    assert store.snapshot().read(TEA.path) == TEA_FILE
 
 
 def test_a_memory_that_upstream_moved_and_one_edits_here_is_edited_where_it_is(
