@@ -135,7 +135,7 @@ def content_words(text: str) -> tuple[str, ...]:
     return _statement(text).words
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _statement(text: str) -> _Statement:
     written = _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'"))
     lower = [word.casefold() for word in written]
