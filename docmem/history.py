@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -143,7 +144,8 @@ def at(repository: Repository, when: datetime) -> str | None:
     head = repository.head()
     if head is None:
         return None
-    return next((commit for commit, time in git.times(repository.git_dir, head).items() if time <= when), None)
+    seconds = when.timestamp()
+    return next((commit for commit, time in git.times(repository.git_dir, head).items() if time <= seconds), None)
 
 
 def ends(repository: Repository, span: Span) -> tuple[str | None, str | None]:
@@ -152,8 +154,9 @@ def ends(repository: Repository, span: Span) -> tuple[str | None, str | None]:
     if head is None or not span:
         return None, head
     times = git.times(repository.git_dir, head)
-    within = (commit for commit, time in times.items() if span.until is None or time <= span.until)
-    before = (commit for commit, time in times.items() if span.since is not None and time < span.since)
+    since, until = (limit.timestamp() if limit is not None else None for limit in (span.since, span.until))
+    within = (commit for commit, time in times.items() if until is None or time <= until)
+    before = (commit for commit, time in times.items() if since is not None and time < since)
     return next(before, None), next(within, None)
 
 
@@ -178,7 +181,7 @@ def log(
     commits = _commits(repository, newest, before, paths, limit, thread)
     contents = _contents(repository, (change for commit in commits for change in commit.changes))
     times = git.times(repository.git_dir, newest) if commits else {}
-    return [_entry(commit, contents, times[commit.id]) for commit in commits]
+    return [_entry(commit, contents, git.time(times[commit.id])) for commit in commits]
 
 
 def _commits(
@@ -298,6 +301,7 @@ def _edit(change: Change, contents: Mapping[str, bytes]) -> Edit:
     )
 
 
+@lru_cache(maxsize=256)  # along a memory's life each version is asked for as the one after and the one before
 def _memory(path: str, data: bytes | None) -> Memory | None:
     try:
         return files.parse_memory(path, data) if data is not None else None
@@ -411,7 +415,7 @@ def why(repository: Repository, wanted: str) -> Life:
     touched = _touching(repository, now, memory)
     times = git.times(repository.git_dir, now.revision)
     life = tuple(
-        _step(repository, touched[commit][0], edit, times[commit])
+        _step(repository, touched[commit][0], edit, git.time(times[commit]))
         for commit in reversed(times)
         if commit in touched
         for edit in touched[commit][1]
@@ -421,23 +425,24 @@ def why(repository: Repository, wanted: str) -> Life:
     return Life(id=memory, path=life[-1].path, text=life[-1].text, steps=life)
 
 
-def last_change(repository: Repository, memory: str, *, now: Snapshot) -> str:
-    """The last commit that changed what a memory, named by its whole id, says: no revert, and no mere move.
+def last_change(repository: Repository, memory: str, *, now: Snapshot) -> Commit:
+    """The last commit, whole, that changed what a memory, named by its whole id, says: no revert, and no mere move.
 
     Were a revert one, taking a memory back twice would bring it back. Raises `NotFound`.
     """
     for path in now.locate(memory):
         for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1):
-            edits = _of(repository, _with_other_half(repository, commit), memory)
+            whole = next(git.history(repository.git_dir, commit.id, limit=1))
+            edits = _of(repository, _halves(commit, whole), memory)
             if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
-                return commit.id
+                return whole
     touched = _touching(repository, now, memory)
     for revision in git.times(repository.git_dir, now.revision):
         if revision not in touched:
             continue
         commit, edits = touched[revision]
         if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
-            return revision
+            return next(git.history(repository.git_dir, revision, limit=1))
     raise NotFound(f"tenant {repository.tenant} has no memory {memory}")
 
 
@@ -464,11 +469,15 @@ def _touching(repository: Repository, now: Snapshot, memory: str) -> dict[str, t
 
 def _with_other_half(repository: Repository, commit: Commit) -> Commit:
     """A commit that makes or removes a file, with what may be the other half of a move."""
+    if commit.changes[0].status == "M":
+        return commit
+    return _halves(commit, next(git.history(repository.git_dir, commit.id, limit=1)))
+
+
+def _halves(commit: Commit, whole: Commit) -> Commit:
+    """The one change of `commit`, and what of the whole commit may be the other half of a move."""
     [mine] = commit.changes
     opposite = {"A": "D", "D": "A"}.get(mine.status)
-    if opposite is None:
-        return commit
-    whole = next(git.history(repository.git_dir, commit.id, limit=1))
     halves = (change for change in whole.changes if change.status == opposite)
     return replace(commit, changes=(mine, *(change for change in halves if layout.place(change.path).kind == "memory")))
 

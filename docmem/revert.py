@@ -7,18 +7,20 @@ that again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from docmem import files, git, history, layout, trailers, transplant
-from docmem.errors import InputError, NotFound
+from docmem.errors import Conflict, InputError, NotFound
 from docmem.git import Author, Commit
 from docmem.repository import Repository, Snapshot
 from docmem.transplant import Carried, Version
 from docmem.wording import likeness
 
+_TRIES = 8
 _COUNTED = {"memory", "profile", "document"}
 
 
@@ -184,10 +186,16 @@ def apply(repository: Repository, target: str, *, now: datetime, author: Author,
     Raises what `plan` raises.
     """
     with repository.locked():
-        planned = plan(repository, target, relearn=relearn)
-        if planned.conflicts or not planned.changed:
-            return Reverted(None, (), planned.conflicts)
-        revision = repository.commit(planned.base, planned.files, message=_message(planned), now=now, author=author)
+        for _ in range(_TRIES):
+            with contextlib.suppress(Conflict):  # a push came in between: it doesn't take our lock
+                return _applied(repository, plan(repository, target, relearn=relearn), now=now, author=author)
+        return _applied(repository, plan(repository, target, relearn=relearn), now=now, author=author)
+
+
+def _applied(repository: Repository, planned: Plan, *, now: datetime, author: Author) -> Reverted:
+    if planned.conflicts or not planned.changed:
+        return Reverted(None, (), planned.conflicts)
+    revision = repository.commit(planned.base, planned.files, message=_message(planned), now=now, author=author)
     return Reverted(revision, tuple(planned.changed), ())
 
 
@@ -205,13 +213,13 @@ def _resolve(repository: Repository, target: str) -> _Target:
     if memory and commits:
         raise InputError(f"{target} is the start of a memory's id and of a commit's", hint="give more digits")
     if memory:
-        return _Target((_commit(repository, history.last_change(repository, memory, now=now)),), memory=memory)
+        return _Target((_undoable(history.last_change(repository, memory, now=now)),), memory=memory)
     if not commits and not repository.has_revision(target):
         return _thread(repository, target)
     commit = _only(commits, target) if commits else repository.revision(target)
     if not git.is_ancestor(repository.git_dir, commit, repository.snapshot().revision):
         raise InputError(f"{target} is not part of main", hint=f"see: docmem log {repository.tenant}")
-    return _Target((_commit(repository, commit),))
+    return _Target((_undoable(next(git.history(repository.git_dir, commit, limit=1))),))
 
 
 def _thread(repository: Repository, target: str) -> _Target:
@@ -224,10 +232,9 @@ def _thread(repository: Repository, target: str) -> _Target:
     return _Target(tuple(taught), thread=target)
 
 
-def _commit(repository: Repository, revision: str) -> Commit:
-    commit = next(git.history(repository.git_dir, revision, limit=1))
+def _undoable(commit: Commit) -> Commit:
     if not commit.parents:
-        raise InputError(f"{revision[:12]} is the first commit: it laid down the format", hint="nothing to take back")
+        raise InputError(f"{commit.id[:12]} is the first commit: it laid down the format", hint="nothing to take back")
     return commit
 
 

@@ -8,7 +8,7 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 from __future__ import annotations
 
 from docmem.git.bundles import bundle, unbundle
-from docmem.git.chain import brought_objects, paths, times, versions_ever
+from docmem.git.chain import brought_objects, paths, time, times, versions_ever
 from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
 from docmem.git.objects import (
     blob_id,
@@ -96,6 +96,7 @@ __all__ = [
     "repack",
     "resolve",
     "rewrite",
+    "time",
     "times",
     "tree_id",
     "unbundle",
