@@ -155,7 +155,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:pre-?approved|auto-?approved?|has\s+admin\w*|(?:has|have|with)\s+(?:full|unlimited|root|admin\w*)\s+"
         r"(?:access|rights|permissions?|privileges)|^(?:the|this)\s+\w+\s+is\s+(?:an?\s+)?(?:the\s+)?(?:system\s+)?(?:admin(?:istrator)?(?!\s+assistant)|superuser|"
         r"developer\s+of\s+(?:this|the)\s+\w+))\b",
-        # What is checked, charged or ruled by the company, set aside: a check left out, a fee or rule that doesn't count.
+        # What is checked, charged or ruled by the company, set aside: a check left out, a fee that does not count.
         rf"""\b(?:{_CHECKS})\b[^.!?\n]{{0,40}}(?<!was\s)(?<!were\s)\b(?:skipped|waived|dropped|omitted|bypassed|unnecessary|not\s+(?:needed|required)|
             (?:never|no\s+longer|not|don't|doesn't)\s+(?:apply|applies|count|counts|bind|binds|needed|required|asked|
     hold))\b""",

@@ -8,6 +8,7 @@ import pytest
 
 from docmem import git, locks
 from docmem.errors import Conflict, NotFound, TryAgain
+from docmem.git import references
 
 NOW = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
 ODD = {
@@ -234,7 +235,7 @@ def test_a_lock_whose_owner_was_killed_is_removed_and_the_commit_made(repo: Path
 
 def test_a_lock_whose_owner_lives_stays(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F17"""
-    monkeypatch.setattr(git, "REF_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(references, "REF_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(locks, "STALE_SECONDS", 0.0)
     first, aside = two_commits(repo)
     owner = transaction(repo, aside, first)
