@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,6 +114,8 @@ def live(
     tree = WorkTree(folder, settings, tenant, git.person(folder), checkout.store_of(folder))
     saves = Saves(folder)
     with _alone(tree.git_dir / "docmem-live.lock", folder), _stopping(stop, saves.wake):
+        # watchdog says so of a folder that is made, dropped and made again within moments; it watches the new one.
+        warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
         observer = Observer()
         observer.start()
         try:

@@ -19,7 +19,9 @@ from docmem.git import remotes
 SEEN = "refs/docmem/origin/main"
 """Where main was over there, when it was looked at last."""
 ASIDE = "refs/docmem/aside"
-"""Below it tips that main doesn't follow: of a rewritten upstream, or main's own from before one was followed."""
+"""Below it tips of a rewritten upstream, until somebody settles it."""
+KEPT = "refs/docmem/kept"
+"""Below it the tips that lost when it was settled."""
 
 Moved: TypeAlias = Literal["nothing", "fetched", "pushed"]
 _PUSHES = 5
@@ -95,7 +97,7 @@ def landed(git_dir: Path, new: str) -> None:
 
 
 def take(git_dir: Path, which: Literal["ours", "theirs"]) -> str:
-    """Settle a rewritten upstream: push main over it, or follow it. What is left stays under `refs/docmem/aside/`.
+    """Settle a rewritten upstream: push main over it, or follow it. The other tip stays under `refs/docmem/kept/`.
 
     Hold the lock. Returns main's tip. Raises `NotFound` without an origin or a main there, `Conflict` for one that
     moves.
@@ -107,12 +109,15 @@ def take(git_dir: Path, which: Literal["ours", "theirs"]) -> str:
     local = git.resolve(git_dir)
     if which == "theirs":
         if local is not None:
-            _keep(git_dir, local)
+            _keep(git_dir, local, below=KEPT)
         git.move_ref(git_dir, git.MAIN, new=upstream, old=local)
     elif local is not None:
-        _keep(git_dir, upstream)
+        _keep(git_dir, upstream, below=KEPT)
         if not remotes.push(git_dir, at, new=local, old=upstream):
             raise Conflict(f"main of {at} has moved meanwhile", hint="run it again")
+    for ref, revision in git.refs(git_dir, ASIDE).items():
+        _keep(git_dir, revision, below=KEPT)
+        git.move_ref(git_dir, ref, new=None, old=revision)
     _see(git_dir, git.resolve(git_dir) or upstream)
     return git.resolve(git_dir) or upstream
 
@@ -147,15 +152,15 @@ def _fetched(git_dir: Path, at: str) -> str | None:
 
 
 def _kept_aside(git_dir: Path, at: str, upstream: str) -> Rewritten:
-    ref = _keep(git_dir, upstream)
+    ref = _keep(git_dir, upstream, below=ASIDE)
     return Rewritten(
         f"main of {at} was rewritten: it no longer holds what it held. It is kept as {ref}, and main stays as it is",
         hint="compare the two; then docmem remote TENANT --take theirs, or --take ours, or merge and push",
     )
 
 
-def _keep(git_dir: Path, revision: str) -> str:
-    ref = f"{ASIDE}/{revision[:12]}"
+def _keep(git_dir: Path, revision: str, *, below: str) -> str:
+    ref = f"{below}/{revision[:12]}"
     remotes.set_ref(git_dir, ref, revision, old=git.resolve(git_dir, ref))
     return ref
 

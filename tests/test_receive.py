@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from docmem import checkout, files, git, hooks, layout, receive, repository
+from docmem import checkout, files, git, hooks, layout, receive, repository, revert
 from docmem.config import Settings
 from docmem.model import Marks, Watermark
 from docmem.repository import Repository
 from tests.support.clones import Person
-from tests.support.repos import memory, put
+from tests.support.repos import NOW, memory, put
+from tests.support.windows import Tenant, operation, reply, turn
 
 TEA = memory("Ana likes tea.")
 JAM = memory("Ana likes jam.", number=1)
@@ -220,6 +221,42 @@ def test_a_check_that_fails_refuses(store: Repository, pat: Person) -> None:
     hook.write_text(hook.read_text().replace("-m docmem.receive", "-m docmem.receive_is_broken"))
     pat.commits(JAM.path, files.render_memory(JAM))
     assert "the check itself failed" in pat.pushes(ok=False)
+
+
+def test_of_two_pushes_from_one_base_the_second_comes_in_after_a_pull(
+    store: Repository, pat: Person, tmp_path: Path
+) -> None:
+    """F17"""
+    kim = Person(tmp_path / "kim", "Kim").clones(store.git_dir)
+    pat.commits("knowledge/pat.md", "pat\n")
+    kim.commits("knowledge/kim.md", "kim\n")
+    pat.pushes()
+    kim.pushes(ok=False)
+    kim.git("pull", "--quiet", "--rebase", "origin", "main")
+    kim.pushes()
+    assert {path for path in git.files(store.git_dir, store.head() or "") if path.startswith("knowledge/")} == {
+        "knowledge/pat.md",
+        "knowledge/kim.md",
+    }
+
+
+def test_a_statement_that_was_reverted_is_held_until_a_person_pushes_it(store: Repository, pat: Person) -> None:
+    """C6"""
+    acme = Tenant(store.settings, store)
+    said = "The traveller plans Portugal in May."
+    acme.run(reply(operation()))
+    learned = acme.memories()[said]
+    revert.apply(store, learned.id, now=NOW, author=git.person())
+    again = acme.run(reply(operation(evidence_turns=["t2"])), turns=[turn(1), turn(2)])
+    assert (again.outcome, said in acme.memories()) == ("held", False)
+    pat.git("pull", "--quiet", "--rebase", "origin", "main")
+    pat.commits(learned.path, files.render_memory(learned))
+    pat.pushes()
+    assert acme.memories()[said].id == learned.id
+    tea = operation("The traveller drinks tea.", evidence_turns=["t3"])
+    acme.run(reply(tea), turns=[turn(1), turn(2), turn(3)])
+    assert said in acme.memories()
+    assert not store.snapshot().reverted, "the person's word clears the mark"
 
 
 def test_a_store_of_an_older_docmem_is_found_and_repaired(store: Repository) -> None:

@@ -155,6 +155,8 @@ def test_a_rewritten_upstream_is_kept_aside_and_reported_and_waits(
     taken = shell("remote", "acme", "--take", "ours" if back else "theirs", "--json").json
     assert taken["main"] == taken["upstream"] == at_origin(a) == (before if back else theirs)
     assert a.head() == taken["main"]
+    assert taken["aside"] == {}
+    assert len(git.refs(a.git_dir, remote.KEPT)) >= 1
     assert git.has_commit(a.git_dir, before or "")
     assert write(a, "knowledge/b.md") == at_origin(a)
 

@@ -20,7 +20,7 @@ def remote(tenant: str, url: str | None, remove: bool, take: Literal["ours", "th
 
     Without URL: fetch, push, and say how things stand. From then on each commit is pushed there first. An upstream
     that was rewritten is kept aside and not followed until you take theirs (main follows it) or ours (it is pushed
-    over); what is left stays under refs/docmem/aside/ either way.
+    over); the other tip stays under refs/docmem/kept/.
     """
     from docmem import remote as remotes
     from docmem import repository

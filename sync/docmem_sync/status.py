@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow
 
-from docmem import checkout, db, git, postgres, repository
+from docmem import checkout, db, git, postgres, remote, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
 from docmem.errors import ConfigError, DocmemError, GitError, NotFound
@@ -175,6 +175,12 @@ def _repo(settings: Settings, tenant: str) -> Check:
         fault = checkout.fault(repo)
         if fault is not None:
             raise ConfigError(f"{fault}: what a push brings is not checked", hint="docmem doctor --repair")
+        aside = remote.state(repo.git_dir).aside
+        if aside:
+            raise ConfigError(
+                f"its upstream was rewritten, and is kept aside as {', '.join(aside)}",
+                hint=f"docmem remote {tenant} --take ours|theirs",
+            )
         head = repo.head()
         if head is None:
             return "no commit yet"

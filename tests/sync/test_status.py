@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from docmem import db, git, layout, repository
+from docmem import db, git, layout, remote, repository
 from docmem.config import Settings
 from docmem_sync.status import Check, doctor, status
 from docmem_sync.sync import sync_tenant
@@ -111,6 +111,23 @@ def test_each_fault_names_what_mends_it(indexed: Settings) -> None:
     found = checks(indexed)
     assert found["index acme"].hint == "docmem sync acme"
     assert found["quarantine acme"].detail.startswith("knowledge/b.md:2: yaml")
+
+
+def test_the_doctor_finds_a_store_that_checks_no_push_and_repairs_it(indexed: Settings, shell: Shell) -> None:
+    git_dir = repository.open(indexed, "acme").git_dir
+    (git_dir / "hooks" / "pre-receive").unlink()
+    found = checks(indexed)["repo acme"]
+    assert not found.ok
+    assert "pre-receive hook is missing" in found.detail
+    assert found.hint == "docmem doctor --repair"
+    shell("doctor", "--repair")
+    assert checks(indexed)["repo acme"].ok
+
+
+def test_the_doctor_tells_of_an_upstream_that_was_rewritten(indexed: Settings) -> None:
+    repo = repository.open(indexed, "acme")
+    git.move_ref(repo.git_dir, f"{remote.ASIDE}/abc", new=repo.head(), old=None)
+    assert "refs/docmem/aside/abc" in checks(indexed)["repo acme"].detail
 
 
 def test_without_a_server_the_doctor_names_the_setting(settings: Settings) -> None:
