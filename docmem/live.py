@@ -149,6 +149,7 @@ class _Watch:
 
 def _loop(tree: WorkTree, watch: _Watch, stop: threading.Event, report: Callable[[Said], None]) -> None:
     saves = watch.saves
+    tree.recover()
     every = NEAR_SECONDS if tree.is_near() else FAR_SECONDS
     next_look = next_scan = time.monotonic()
     while not stop.is_set():

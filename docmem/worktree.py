@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -339,7 +340,8 @@ class WorkTree:
         """
         file = self.folder / path
         fresh = self._fresh_file(new)
-        aside = self.git_dir / f"docmem-aside-{os.getpid()}-{time.monotonic_ns()}"
+        aside = self._shelf / str(time.monotonic_ns()) / path
+        aside.parent.mkdir(parents=True)
         try:
             if old is not None:
                 try:
@@ -356,7 +358,10 @@ class WorkTree:
             if fresh is None:
                 self._drop_empty_folders(file.parent)
                 return old is not None or not os.path.lexists(file)
-            return _link(fresh, file)
+            placed = _link(fresh, file)
+            if not placed and old is not None and not os.path.lexists(file):  # a full disk
+                file.hardlink_to(aside)
+            return placed
         finally:
             if fresh is not None:
                 fresh.unlink()
@@ -388,6 +393,22 @@ class WorkTree:
                 worktrees.set_unmerged(self.folder, aside.path, base=base, upstream=theirs, own=own)
             else:
                 aside.place.unlink(missing_ok=True)
+        shutil.rmtree(self._shelf, ignore_errors=True)
+
+    @property
+    def _shelf(self) -> Path:
+        return self.git_dir / "docmem-aside"
+
+    def recover(self) -> None:
+        """After a crash: put back what was moved aside and has no successor in its place."""
+        head = self._head()
+        for place in sorted(path for path in self._shelf.glob("*/**/*") if path.is_file()):
+            path = place.relative_to(self._shelf).as_posix().partition("/")[2]
+            file = self.folder / path
+            if not os.path.lexists(file) and git.blob_id(self.git_dir, head, path) is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.hardlink_to(place)
+        shutil.rmtree(self._shelf, ignore_errors=True)
 
     def _merge_again(
         self, head: str, saved: Mapping[str, str | None], unmerged: Mapping[str, Mapping[int, str]],

@@ -342,6 +342,25 @@ def test_what_an_editor_writes_late_into_a_replaced_file_is_kept(
     assert (pat.folder / TEA.path).read_bytes() == late
 
 
+@pytest.mark.parametrize("moved_on", [False, True])
+def test_a_crash_while_files_are_replaced_is_no_deletion(
+    settings: Settings, tree: WorkTree, store: Repository, pat: Person, moved_on: bool
+) -> None:
+    """The file was moved aside and its successor wasn't there yet; or upstream had deleted it, and that was done."""
+    if moved_on:
+        put(settings, "acme", {TEA.path: None})
+        assert kinds(settled(tree)) == ["pulled"]
+    else:
+        aside = pat.folder / ".git" / "docmem-aside" / "7" / TEA.path
+        aside.parent.mkdir(parents=True)
+        (pat.folder / TEA.path).rename(aside)
+    again = WorkTree(pat.folder, settings, "acme", PAT, str(store.git_dir))
+    again.recover()
+    assert settled(again) == []
+    assert (pat.folder / TEA.path).exists() != moved_on
+    assert not (pat.folder / ".git" / "docmem-aside").exists()
+
+
 def test_a_commit_by_hand_is_pushed_as_well(tree: WorkTree, store: Repository, pat: Person) -> None:
     mine = pat.commits("knowledge/mine.md", "mine\n")
     assert kinds(settled(tree)) == ["pushed"]
