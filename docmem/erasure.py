@@ -22,6 +22,9 @@ from docmem.git.rewriting import Kept
 from docmem.repository import REVIEW, Repository, StoredMemory
 from docmem.splice import DELETE
 
+_KEY = re.compile(r"[0-9a-f]{16,}")
+"""Subject keys and memory ids."""
+_KEY_BYTES = re.compile(rb"[0-9a-f]{16}")
 _TELLING = 12
 """A shorter text is found in other people's files by chance."""
 _SAID_NOTHING_ELSE = b"Erased\n"
@@ -130,8 +133,15 @@ def _is_blob(kind: str) -> bool:
 
 def finder(needles: Iterable[str]) -> Callable[[bytes], bool]:
     """Tells whether one of these strings stands in some bytes."""
-    encoded = [needle.encode() for needle in needles]
-    return lambda data: any(needle in data for needle in encoded)
+    keys = [needle.encode() for needle in needles if _KEY.fullmatch(needle)]
+    others = [needle.encode() for needle in needles if not _KEY.fullmatch(needle)]
+
+    def stands_in(data: bytes) -> bool:
+        # Most of a long history is trees, and most trees have no run of 16 digits: one look instead of one a key.
+        has_key = bool(keys) and _KEY_BYTES.search(data) is not None and any(key in data for key in keys)
+        return has_key or any(other in data for other in others)
+
+    return stands_in
 
 
 def _of_subject(repository: Repository, target: Target) -> Content:

@@ -3,26 +3,35 @@
     python evals/bench/history.py [--quick] [--json]
 
 Rows, with the commit-graph that `docmem maintain` writes: `why` and `log` of one memory, `revert` of one memory (the
-plan, the commit and the move of main), `at` (the revision of a time); and `erase` of one subject that 46 commits are
-about, with Postgres, up to and including its verification (rows `erase`, once). Ratios: `why_graph` and `log_graph` =
-without the graph / with it.
+plan, the commit and the move of main), `at` (the revision of a time). Then, on a copy that is served from Postgres:
+`erase` of one subject that 46 commits are about, up to and including its verification, once; `found` is what that
+search finds, `touched` how many rows the next sync writes or deletes. Ratios: `why_graph` and `log_graph` = without
+the graph / with it.
 """
 
 from __future__ import annotations
 
 import itertools
+import resource
 import shutil
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from docmem import files, git, history, layout, names, postgres, repository, revert
 from docmem.config import Settings
+from docmem.erasure import Target
 from docmem.git import Author
 from docmem.model import Memory, Source
 from docmem.repository import Repository
+from docmem_sync import erase, sync
 from report import Bench, arguments, timed
+
+Work = Callable[[], object]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WHO = Author("bench", "bench@localhost")
@@ -84,6 +93,18 @@ def _commit(number: int, memory: Memory, base: str | None) -> bytes:
     return head.encode() + message + b"\n" + origin.encode() + body
 
 
+def measured(bench: Bench, name: str, size: int, work: Work, times: int) -> dict[str, Any]:
+    """A row with `cpu_ms` too: what one call costs of a processor, gits included, however busy the machine is."""
+    before = _cpu_seconds()
+    found = timed(work, times)
+    return bench.row(name, size, found, cpu_ms=round((_cpu_seconds() - before) / times * 1000, 1))
+
+
+def _cpu_seconds() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def look_back(bench: Bench, repo: Repository, commits: int, rounds: int) -> None:
     """`why`, `log`, `at` and `revert` of one memory, first without the graph."""
     first = memory_of(0)
@@ -94,12 +115,11 @@ def look_back(bench: Bench, repo: Repository, commits: int, rounds: int) -> None
     def why() -> object:
         return history.why(repo, first.id)
 
-    bare = [
-        bench.row(f"{name} without the graph", commits, timed(work, 5)) for name, work in (("why", why), ("log", log))
-    ]
+    ways = (("why", why), ("log", log))
+    bare = [measured(bench, f"{name} without the graph", commits, work, 5) for name, work in ways]
     git.write_commit_graph(repo.git_dir)
-    with_graph = [bench.row(name, commits, timed(work, rounds)) for name, work in (("why", why), ("log", log))]
-    bench.row("at", commits, timed(lambda: history.at(repo, START + timedelta(minutes=commits / 2)), rounds))
+    with_graph = [measured(bench, name, commits, work, rounds) for name, work in ways]
+    measured(bench, "at", commits, lambda: history.at(repo, START + timedelta(minutes=commits / 2)), rounds)
     numbers = itertools.count(2)
 
     def take_back() -> None:
@@ -109,9 +129,22 @@ def look_back(bench: Bench, repo: Repository, commits: int, rounds: int) -> None
         done = revert.apply(repo, memory_of(number).id, now=START + timedelta(minutes=commits), author=WHO)
         assert done.revision is not None
 
-    bench.row("revert", commits, timed(take_back, rounds))
+    measured(bench, "revert", commits, take_back, rounds)
     for name, before, after in zip(("why_graph", "log_graph"), bare, with_graph, strict=True):
         bench.ratios[name] = before["p50_ms"] / after["p50_ms"]
+
+
+def erase_one(bench: Bench, repo: Repository, commits: int) -> None:
+    """Erase one subject of a tenant that is served from Postgres."""
+    sync.sync_tenant(repo.settings, repo.tenant)
+    target = Target("subject", names.subject_of_id("big", "the one"))
+    start, used = time.perf_counter(), _cpu_seconds()
+    receipt = erase.erase(repo.settings, repo.tenant, target, now=datetime.now(UTC))
+    seconds, cpu = time.perf_counter() - start, _cpu_seconds() - used
+    done = sync.sync_tenant(repo.settings, repo.tenant)
+    assert receipt["memories"] == SUBJECT_COMMITS
+    found = receipt["verified"]["found"]
+    bench.row("erase", commits, [seconds], found=found, touched=done.upserts + done.deletes, cpu_ms=round(cpu * 1000))
 
 
 def main() -> None:
@@ -125,6 +158,7 @@ def main() -> None:
     try:
         repo = grown(settings, commits)
         look_back(bench, repo, commits, rounds)
+        erase_one(bench, repo, commits)
     finally:
         git.close()
         postgres.remove(settings)

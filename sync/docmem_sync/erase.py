@@ -23,7 +23,8 @@ from docmem import audit, db, erasure, git, journal, locks, maintenance, names, 
 from docmem.config import Settings
 from docmem.erased import FLAG, Ledger
 from docmem.erasure import Content, Erasing, Target, finder
-from docmem.errors import Conflict, InputError, NotFound, TryAgain
+from docmem.errors import Conflict, GitError, InputError, NotFound, TryAgain
+from docmem.git import remotes
 from docmem.journal import Journal
 from docmem.repository import Repository
 from docmem.times import format_time
@@ -39,6 +40,10 @@ OUT_OF_REACH = (
 )
 """What an erase doesn't reach, for the person who has to see to it."""
 
+_UPSTREAM = (
+    "the upstream, whose main still holds it (see docmem remote): have it take main as it is here, or cut it off, "
+    "before anything is fetched from it"
+)
 _BELOW = "refs/docmem/erasing/"
 _IDLE_SECONDS = 15.0
 _TRIES = 5
@@ -149,10 +154,11 @@ class _Erase:
                 state = self._unindex(state)
             self._drop_audit(state)
             self.report("audit")
+            upstream = self._push(repo, state)
             found = self._search(repo, state, texts)
             git.write_commit_graph(repo.git_dir, anew=True)
             (repo.git_dir / FLAG).unlink(missing_ok=True)
-            receipt = self._receipt(state, found, repo.head())
+            receipt = self._receipt(state, found, repo.head(), upstream)
             journal.end(self.settings, state, receipt)
         repo.poke()
         self.report("done")
@@ -224,6 +230,23 @@ class _Erase:
         self.report("pruned")
         return done
 
+    def _push(self, repo: Repository, state: Journal) -> str | None:
+        """Bring origin's main to the new history, if it stands somewhere on the old one. What went wrong, else None."""
+        at = remotes.url(repo.git_dir)
+        head = repo.head()
+        if at is None or head is None or not state.commits:
+            return None
+        try:
+            there = remotes.tip(repo.git_dir, at)
+            if there == head:
+                return None
+            known = there in state.commits or there in state.commits.values()
+            if known and remotes.push(repo.git_dir, at, new=head, old=there):
+                return None
+        except (GitError, TryAgain):
+            pass
+        return _UPSTREAM
+
     def _wait_for_idle(self, repo: Repository) -> None:
         """No push may be between its check and its refs: its objects would be dropped under it."""
         deadline = time.monotonic() + _IDLE_SECONDS
@@ -274,7 +297,9 @@ class _Erase:
         self.report("searched")
         return replace(found, rows=rows, audit=len(self._audit_of(state)))
 
-    def _receipt(self, state: Journal, found: Found, revision: str | None) -> dict[str, Any]:
+    def _receipt(
+        self, state: Journal, found: Found, revision: str | None, upstream: str | None = None
+    ) -> dict[str, Any]:
         mark = names.proposal_hash(self.settings.secret_bytes(), state.target.value, "erased")[:16]
         return {
             "tenant": self.tenant,
@@ -289,7 +314,7 @@ class _Erase:
             "elsewhere": state.elsewhere,
             "revision": revision,
             "verified": found.as_json(),
-            "out_of_reach": list(OUT_OF_REACH),
+            "out_of_reach": [*OUT_OF_REACH, *([upstream] if upstream else [])],
         }
 
     def tenant_wide(self, begun: Journal) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from docmem import audit, db, erased, erasure, files, git, history, journal, layout, repository, review
+from docmem import audit, db, erased, erasure, files, git, history, journal, layout, remote, repository, review
 from docmem.config import Settings
 from docmem.erasure import Target
 from docmem.errors import ConfigError, InputError, NotFound
+from docmem.git import remotes
 from docmem.model import Job, Memory, Source, Watermark
 from docmem.repository import Repository
 from docmem_sync import erase
@@ -339,3 +340,20 @@ def test_the_wrong_name_is_told(indexed: Settings, repo: Repository) -> None:
         erasure.find(repo, "nobody")
     with pytest.raises(NotFound, match="no erase"):
         erase.resume(indexed, "acme", now=NOW)
+
+
+def test_the_upstream_follows_or_is_named(indexed: Settings, repo: Repository, tmp_path: Path) -> None:
+    upstream = tmp_path / "up.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(upstream)], check=True)
+    remotes.set_url(repo.git_dir, str(upstream))
+    with repo.locked():
+        remote.exchange(repo.git_dir)
+    receipt = erase.erase(indexed, "acme", Target("memory", TEA.id), now=NOW)
+    assert git.resolve(upstream) == repo.head()
+    assert receipt["out_of_reach"] == list(erase.OUT_OF_REACH)
+    put(indexed, "acme", rendered(replace(SKI, text="Bob skis on.")))
+    assert git.resolve(upstream) == repo.head()
+    subprocess.run(["git", "--git-dir", str(upstream), "config", "receive.denyNonFastForwards", "true"], check=True)
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert receipt["out_of_reach"][-1].startswith("the upstream, whose main still holds it")
+    assert_gone(indexed, repo)
