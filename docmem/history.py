@@ -6,7 +6,9 @@ History is the first-parent chain: a commit's changes are those against its firs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -178,10 +180,18 @@ def log(
     newest = revision or last
     if newest is None or newest == before:
         return []
-    commits = _commits(repository, newest, before, paths, limit, thread)
-    contents = _contents(repository, (change for commit in commits for change in commit.changes))
-    times = git.times(repository.git_dir, newest) if commits else {}
+    with _times(repository, newest) as when:
+        commits = _commits(repository, newest, before, paths, limit, thread)
+        contents = _contents(repository, (change for commit in commits for change in commit.changes))
+    times = when.result()
     return [_entry(commit, contents, git.time(times[commit.id])) for commit in commits]
+
+
+@contextmanager
+def _times(repository: Repository, revision: str) -> Iterator[Future[dict[str, int]]]:
+    """The effective times, which git tells while the block runs."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        yield pool.submit(git.times, repository.git_dir, revision)
 
 
 def _commits(
@@ -412,8 +422,9 @@ def why(repository: Repository, wanted: str) -> Life:
     """
     now = repository.snapshot()
     memory = find_memory(repository, wanted, now=now) or find_by_words(repository, wanted)
-    touched = _touching(repository, now, memory)
-    times = git.times(repository.git_dir, now.revision)
+    with _times(repository, now.revision) as when:
+        touched = _touching(repository, now, memory)
+    times = when.result()
     life = tuple(
         _step(repository, touched[commit][0], edit, git.time(times[commit]))
         for commit in reversed(times)
@@ -431,11 +442,10 @@ def last_change(repository: Repository, memory: str, *, now: Snapshot) -> Commit
     Were a revert one, taking a memory back twice would bring it back. Raises `NotFound`.
     """
     for path in now.locate(memory):
-        for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1):
-            whole = next(git.history(repository.git_dir, commit.id, limit=1))
-            edits = _of(repository, _halves(commit, whole), memory)
+        for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1, whole=True):
+            edits = _of(repository, _about(commit, path), memory)
             if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
-                return whole
+                return commit
     touched = _touching(repository, now, memory)
     for revision in git.times(repository.git_dir, now.revision):
         if revision not in touched:
@@ -459,26 +469,19 @@ def _touching(repository: Repository, now: Snapshot, memory: str) -> dict[str, t
         if path in seen:
             continue
         seen.add(path)
-        for commit in git.history(repository.git_dir, now.revision, paths=[path]):
+        for commit in git.history(repository.git_dir, now.revision, paths=[path], whole=True):
             if commit.id not in found:
-                whole = _with_other_half(repository, commit)
-                found[commit.id] = whole, _of(repository, whole, memory)
+                about = _about(commit, path)
+                found[commit.id] = about, _of(repository, about, memory)
                 pending += [edit.moved_from for edit in found[commit.id][1] if edit.moved_from]
     return found
 
 
-def _with_other_half(repository: Repository, commit: Commit) -> Commit:
-    """A commit that makes or removes a file, with what may be the other half of a move."""
-    if commit.changes[0].status == "M":
-        return commit
-    return _halves(commit, next(git.history(repository.git_dir, commit.id, limit=1)))
-
-
-def _halves(commit: Commit, whole: Commit) -> Commit:
-    """The one change of `commit`, and what of the whole commit may be the other half of a move."""
-    [mine] = commit.changes
+def _about(commit: Commit, path: str) -> Commit:
+    """A commit with its change to one file, and what of the others may be the other half of a move."""
+    [mine] = [change for change in commit.changes if change.path == path]
     opposite = {"A": "D", "D": "A"}.get(mine.status)
-    halves = (change for change in whole.changes if change.status == opposite)
+    halves = (change for change in commit.changes if change.status == opposite)
     return replace(commit, changes=(mine, *(change for change in halves if layout.place(change.path).kind == "memory")))
 
 

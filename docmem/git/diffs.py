@@ -74,16 +74,20 @@ def history(
     paths: Sequence[str] = (),
     limit: int | None = None,
     saying: str | None = None,
+    whole: bool = False,
 ) -> Iterator[Commit]:
     """Commits of the first-parent chain of `revision`, newest first, each with its changes against its first parent.
 
     `since`: only those that `since` doesn't have. `paths`: only commits that change one of these files or folders; a
     single one is answered from the commit-graph's changed paths. `saying`: only those whose message has these words.
+    `whole`: such a commit with all its changes, not only with those of `paths`.
     """
     arguments = ["log", "--first-parent", "-m", "--raw", "-z", "--no-renames", "--no-abbrev", "--no-color"]
     arguments += ["--format=" + "%x00".join(_FIELDS)]
     if limit is not None:
         arguments.append(f"--max-count={limit}")
+    if whole:
+        arguments.append("--full-diff")
     if saying is not None:
         arguments += ["--fixed-strings", f"--grep={saying}"]
     arguments.append(revision)
