@@ -17,6 +17,7 @@ from docmem.git.values import MAIN
 SECONDS = 120.0
 """How long one exchange with a remote may take."""
 
+_RACE = (b"failed to update ref", b"cannot lock ref", b"incorrect old value", b"stale info", b"fetch first")
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "push.gpgSign=false", "-c", "gc.auto=0", "-c", "maintenance.auto=0")
 
 
@@ -68,6 +69,8 @@ def push(git_dir: Path, at: str, *, new: str, old: str | None, quarantine: Mappi
     if done.returncode == 0:
         return True
     now = tip(git_dir, at)
+    if now == old and any(word in done.stderr for word in _RACE):
+        return False  # somebody else's push holds the ref this moment
     if now == old:
         raise GitError(f"{at} did not take a commit: {words_of(done)}", hint="see what it says; then run it again")
     return now == new  # the answer was lost, not the push
