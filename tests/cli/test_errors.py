@@ -24,7 +24,7 @@ from tests.support.cli import Shell
         (["init", "acme"], 1, "is there already"),
         (["diff", "acme", "1234567"], 1, "has no revision '1234567'"),
         (["why", "acme", "deadbeefdeadbeef"], 1, "has no memory"),
-        (["revert", "acme", "deadbeef"], 1, "has no revision"),
+        (["revert", "acme", "deadbeef"], 1, "has no commit"),
         (["sync", "nobody"], 1, "there is no tenant nobody"),
         (["inject", "nobody", "ana"], 1, "there is no tenant nobody"),
         (["nonsense"], 2, "No such command"),
