@@ -97,8 +97,6 @@ def test_search_answers_the_paragraph(documents: Documents) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 260, "two\nlines", "bell\x07"])
-def test_a_name_that_no_disk_holds_or_nobody_can_type_is_refused(
-    settings: Settings, tenant: str, name: str
-) -> None:
+def test_a_name_that_no_disk_holds_or_nobody_can_type_is_refused(settings: Settings, tenant: str, name: str) -> None:
     with pytest.raises(InvalidName):
         Documents(tenant, settings=settings).write(f"knowledge/{name}.md", "x")

@@ -110,7 +110,7 @@ def _version(connection: psycopg.Connection[Any]) -> int | None:
 
 
 def migrate(connection: psycopg.Connection[Any], *, logins: Mapping[str, str] | None = None) -> int:
-    """Apply what is missing, as the owner; returns how many. Two at once: the second waits and finds nothing to do.
+    """Apply what is missing, as the owner; returns how many. Of several at once each applies what the others have not.
 
     `logins`: group role to login role, for the list that an administrator gets where the owner lacks rights.
     """

@@ -30,9 +30,7 @@ def test_forget_takes_a_memory_away_and_revert_brings_it_back(shell: Shell, sett
     repo = repository.open(settings, "acme")
     now = repo.snapshot()
     assert [stored.memory.id for stored in now.memories(subject())] == [BUS.id]
-    assert (
-        now.reverted == {names.statement_hash(settings_of_shell(settings), subject(), TEA.text)}
-    )
+    assert now.reverted == {names.statement_hash(settings_of_shell(settings), subject(), TEA.text)}
     assert shell("revert", "acme", done.json["revision"], "--no-sync").code == 0
     assert repo.snapshot().read(TEA.path) == files.render_memory(TEA)
     assert repo.snapshot().reverted == frozenset()
