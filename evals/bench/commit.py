@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,33 +114,43 @@ def write_alone(repo: str, writer: int, commits: int) -> int:
     return tries
 
 
+def interleaved(ways: Mapping[tuple[str, int], Callable[[], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Seconds of each way's commits, one of each in turn: a busy moment of the machine falls on all of them."""
+    times: dict[tuple[str, int], list[float]] = {key: [] for key in ways}
+    for _ in range(rounds):
+        for key, commit in ways.items():
+            times[key] += timed(commit, 1)
+    return times
+
+
 def main() -> None:
     """Measure and print."""
     options = arguments(__doc__ or "")
     bench = Bench("commit", options.quick)
     sizes = [1_000, 2_000] if options.quick else [1_000, 10_000, 100_000]
     rounds = 10 if options.quick else 60
-    found: dict[tuple[str, int], float] = {}
     with tempfile.TemporaryDirectory() as name:
-        for size in sizes:
-            repo = filled(Path(name), size)
-            tree = work_tree(repo)
-            ways = (
-                ("docmem", docmem_commit(repo, size), rounds),
-                ("git add + commit", git_commit(tree), min(rounds, 15)),
-                ("GitPython index", gitpython_commit(tree), 3),
-            )
-            for way, commit, times in ways:
-                found[way, size] = bench.row(way, size, timed(commit, times))["p50_ms"]
+        repos = {size: filled(Path(name), size) for size in sizes}
+        trees = {size: work_tree(repo) for size, repo in repos.items()}
+        times = interleaved({("docmem", size): docmem_commit(repo, size) for size, repo in repos.items()}, rounds)
+        largest = sizes[-1]
+        peers = {
+            ("docmem", largest): docmem_commit(repos[largest], largest + 1),
+            **{("git add + commit", size): git_commit(tree) for size, tree in trees.items()},
+        }
+        beside = interleaved(peers, min(rounds, 15))
+        beside |= interleaved({("GitPython index", size): gitpython_commit(tree) for size, tree in trees.items()}, 3)
         writers, commits = 8, 5 if options.quick else 25
         with multiprocessing.get_context("spawn").Pool(writers) as pool:
-            jobs = [(str(repo), writer, commits) for writer in range(writers)]
+            jobs = [(str(repos[largest]), writer, commits) for writer in range(writers)]
             tries = sum(pool.starmap(write_alone, jobs))
-    largest = sizes[-1]
+    found = {key: bench.row(*key, times[key])["p50_ms"] for key in times}
+    near = bench.row("docmem, beside git", largest, beside.pop(("docmem", largest)))["p50_ms"]
+    found |= {key: bench.row(*key, seconds)["p50_ms"] for key, seconds in beside.items()}
     bench.ratios = {
         "growth": found["docmem", largest] / found["docmem", sizes[0]],
-        "vs_git": found["git add + commit", largest] / found["docmem", largest],
-        "vs_gitpython": found["GitPython index", largest] / found["docmem", largest],
+        "vs_git": found["git add + commit", largest] / near,
+        "vs_gitpython": found["GitPython index", largest] / near,
         "tries": tries / (writers * commits),
     }
     bench.finish(as_json=options.json)
