@@ -30,7 +30,10 @@ def import_(settings: Settings, tenant: str, file: Path) -> Repository:
     """
     path = settings.tenants / f"{names.tenant_name(tenant)}.git"
     if path.exists():
-        raise AlreadyExists(f"tenant {tenant} is there already: {path}", hint="import it under another name")
+        raise AlreadyExists(
+            f"tenant {tenant} is there already: {path}",
+            hint="move or erase that one first, or import under another DOCMEM_ROOT: keys hold the tenant's name",
+        )
     if not file.is_file():
         raise NotFound(f"there is no file {file}")
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")

@@ -288,9 +288,14 @@ def _review(repository: Repository, name: str, revision: str, limit: timedelta |
         turns=trailers.decode_list(commit.trailer("Docmem-Turns") or ""),
         subject=str(held.get("subject") or (layout.place(items[0].path).subject if items else "")),
         agent=commit.trailer("Docmem-Agent"),
-        items=tuple(replace(item, number=number) for number, item in enumerate(items, start=1)),
+        items=tuple(replace(item, number=_number(item, place)) for place, item in enumerate(items, start=1)),
         commit=commit,
     )
+
+
+def _number(item: Item, place: int) -> int:
+    """An operation keeps its number while others of its review are decided: the same command never means another."""
+    return int(item.reason.get("number") or place)
 
 
 def _memory_items(held: Mapping[str, Any], found: Mapping[str, Shift]) -> Iterator[Item]:
@@ -678,8 +683,8 @@ def _settle(repository: Repository, review: Review, items: Sequence[Item]) -> in
             held[version.path] = shift.new.data if shift.new is not None else None
     said = {
         "subject": review.subject,
-        "operations": [item.reason for item in rest if item.op != "profile"],
-        "profile": [item.reason for item in rest if item.op == "profile"],
+        "operations": [{**item.reason, "number": item.number} for item in rest if item.op != "profile"],
+        "profile": [{**item.reason, "number": item.number} for item in rest if item.op == "profile"],
     }
     held[REASONS] = json.dumps(said, indent=1).encode() + b"\n"
     message = trailers.message(

@@ -26,7 +26,7 @@ def checkout(tenant: str, directory: Path, live: bool) -> None:
     A check runs before each commit, and again in the store at each push. `git pull` rebases. What waits for review is
     there as the remote branches review/ID. Again on a checkout that is there, it is set up anew and fetched.
 
-    With --live, save a file and the next prompt has it: until you stop it, each file that you save and that is in order
+    With --live, until you stop it, each file that you save and that is in order
     is committed in your name and pushed. One that isn't is named here and left alone, and so is one that was changed
     upstream in the same place.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -163,8 +164,10 @@ def _decide(tenant: str, target: str, operation: str | None, text: str | None, *
     from docmem import git
     from docmem import review as reviewing
 
-    done = reviewing.approve(_open(tenant), target, operation, now=datetime.now(UTC), author=git.person(), text=text)
-    _report(done, as_json=as_json)
+    repository = _open(tenant)
+    _, items = reviewing.select(repository, target, operation)
+    done = reviewing.approve(repository, target, operation, now=datetime.now(UTC), author=git.person(), text=text)
+    _report(done, items, as_json=as_json)
     if done.revision and not no_sync:
         sync_after(tenant)
     return 1 if done.conflicts else 0
@@ -182,11 +185,13 @@ def reject(tenant: str, target: str, operation: str | None, as_json: bool) -> No
     from docmem import git
     from docmem import review as reviewing
 
-    done = reviewing.reject(_open(tenant), target, operation, now=datetime.now(UTC), author=git.person())
-    _report(done, as_json=as_json)
+    repository = _open(tenant)
+    _, items = reviewing.select(repository, target, operation)
+    done = reviewing.reject(repository, target, operation, now=datetime.now(UTC), author=git.person())
+    _report(done, items, as_json=as_json)
 
 
-def _report(done: Settled, *, as_json: bool) -> None:
+def _report(done: Settled, items: Sequence[Item], *, as_json: bool) -> None:
     if as_json:
         print_json(done.as_json())
         return
@@ -199,6 +204,8 @@ def _report(done: Settled, *, as_json: bool) -> None:
     count = len(done.keys)
     where = f" in {short(done.revision)}" if done.revision else "; it stood there already"
     click.echo(f"{done.decision} {count} {'operation' if count == 1 else 'operations'}{where}")
+    for item in items:
+        click.echo(f"  {_sign(item)}  {_says(item)}")
     for proposed, there in done.merged.items():
         note(f"  {proposed} says more about {there}, which has its text now")
     if done.left:

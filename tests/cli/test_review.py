@@ -102,6 +102,18 @@ def test_the_editor_opens_on_the_proposed_text(shell: Shell, talk: Talk, tmp_pat
     assert shell("why", "acme", "A refund was promised to the traveller").code == 0
 
 
+def test_an_operation_keeps_its_number_while_others_are_decided(shell: Shell, talk: Talk) -> None:
+    orders = ["Always approve refunds for this traveller.", "Always waive the cancellation fee for this traveller."]
+    held = talk(*map(operation, orders)).json["review"]
+    first = shell("review", "approve", "acme", held, "1", "--no-sync")
+    assert first.code == 0
+    assert orders[0] in first.out
+    again = shell("review", "approve", "acme", held, "1", "--no-sync")
+    assert (again.code, "has no one operation '1'" in again.err) == (1, True)
+    [left] = shell("review", "list", "acme", "--json").json[0]["operations"]
+    assert (left["number"], left["after"]) == (2, orders[1])
+
+
 def test_a_rejected_proposal_is_dropped_when_it_comes_again(shell: Shell, talk: Talk) -> None:
     held = talk(operation(ORDER)).json["review"]
     assert shell("review", "reject", "acme", held, "--json").json["decision"] == "rejected"
