@@ -19,6 +19,8 @@ _SUBJECT = re.compile(r"[0-9a-f]{64}")
 _MEMORY_ID = re.compile(r"[0-9a-f]{16}")
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LABEL_MAX = 200
+_PUNCTUATION = ".,;:!?…\"'`()[]“”«»¿¡。，！？"
+_SAID_OF = frozenset(["the", "a", "an", "user", "traveller", "traveler", "customer", "client", "guest", "person"])
 _SLUG_MAX = 60
 _PATH_MAX = 1024
 _PART_MAX = 255
@@ -113,14 +115,26 @@ def thread_hash(thread: str) -> str:
     return _sha256(thread_id(thread))
 
 
+def said(text: str) -> str:
+    """What a statement says, as words: without punctuation, articles, plurals and whom it is said of.
+
+    "The user likes kites!" and "Traveller likes kites." are one, so that a statement that was taken back isn't learned
+    again because a model put it a little differently.
+    """
+    words = (word.strip(_PUNCTUATION) for word in normalized(text).replace("’", "'").split())
+    return " ".join(_singular(word) for word in words if word and word not in _SAID_OF)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.isascii() and len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
 def statement_hash(secret: bytes, subject: str, text: str) -> str:
     """64 hex digits under which `reverted.yaml` remembers a statement about a subject.
 
     Keyed like an id: what was taken back, or erased, can't be guessed from its hash.
     """
-    return hmac.new(
-        secret, f"{subject}\n{normalized(text)}".encode("utf-8", "surrogatepass"), hashlib.sha256
-    ).hexdigest()
+    return hmac.new(secret, f"{subject}\n{said(text)}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def proposal_hash(secret: bytes, subject: str, *parts: str) -> str:

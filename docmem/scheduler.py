@@ -191,9 +191,12 @@ class Scheduler:
         """A turn of this thread came in. Enqueues and returns; never raises into the caller."""
         if not self._enabled:
             return
-        with self._changed:
-            self._queue.add(job, now=self._clock())
-            self._changed.notify()
+        try:
+            with self._changed:
+                self._queue.add(job, now=self._clock())
+                self._changed.notify()
+        except Exception:  # noqa: BLE001 - a door: the agent's turn goes on whatever is wrong with the job
+            _log.exception("a job could not be scheduled; a sweep finds its thread")
 
     def start(self) -> None:
         """Start the worker threads."""
@@ -261,10 +264,11 @@ class Scheduler:
     def _tell(self, verb: str, write: Callable[[], None], job: Job) -> None:
         try:
             write()
-        except DocmemError as error:
+        except (DocmemError, OSError) as error:
             # Nothing is lost: the watermark hasn't moved, so a sweep finds the thread again.
             level = logging.CRITICAL if verb == "keep" else logging.WARNING
-            _log.log(level, "could not %s a dead letter: tenant=%s code=%s", verb, job.tenant, error.code)
+            code = error.code if isinstance(error, DocmemError) else type(error).__name__
+            _log.log(level, "could not %s a dead letter: tenant=%s code=%s", verb, job.tenant, code)
 
 
 def consolidating(settings: Settings, source: DialogueSource, model: str | Model) -> Callable[[Job], Ended]:

@@ -21,6 +21,8 @@ NEAR = 0.8
 """Share of words two statements must have in common where one only adds to the other."""
 
 _WORD = re.compile(r"\w+(?:[.,:/]\d+)*", re.UNICODE)
+_SIGN = re.compile(r"[%#&@]|(?<!\w)[-−‐–](?=\d)|(?<=\w)-(?!\w)")
+"""A sign that a word doesn't hold: -5, A-, 50 %. Currencies, comparisons and pictures come by their category."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -28,7 +30,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _NEUTRAL = _words(
-    """a an the this that these those of to in on at for with and or as it its their there is are be being am has have
+    """a an the this that these those of to in on at for with and as it its their there is are be being am has have
     do does user users traveller traveler customer client guest person they he she them his her him i my me we our
     us very really also just quite currently generally usually please s follow follows following keep keeps kept eat
     eats diet diets food foods dietary"""
@@ -36,13 +38,15 @@ _NEUTRAL = _words(
 _NEGATION = _words(
     """no not never none nothing without isn aren doesn don didn wasn weren won can't cannot couldn shouldn wouldn hasn
     haven t dislike dislikes disliked avoid avoids avoiding hate hates refuse refuses stop stops stopped quit former
-    formerly ex unlike un non nor neither longer anymore tidak bukan jangan kein keine nicht nie pas jamais"""
+    formerly ex unlike un non nor neither longer anymore hardly scarcely barely seldom pretend pretends pretended deny
+    denies denied fail fails failed lack lacks lacking enemy tidak tak tiada bukan jangan belum kein keine keinen nicht
+    nie kaum geen niet nooit pas jamais não nao nunca nem inte ikke ej ei aldrig не нет ни никогда nem nu bez"""
 )
 _CONDITIONS = _words(
-    """only unless except if when while until but instead rather than over before after from into maybe might may could
+    """or unless except if when while until but instead rather than over before after from into maybe might may could
     perhaps possibly sometimes rarely often always probably should must once twice both either first last next more
     less most least too used was were had been did will would still already yet under above below per every each all
-    some any few many"""
+    some any few many only"""
 )
 _PEOPLE = _words(
     """wife husband partner spouse son daughter child children kid kids mother father mom mum dad parent parents
@@ -70,7 +74,7 @@ class _Statement:
     words: tuple[str, ...]
     """Content words in order, stemmed."""
     guards: tuple[str, ...]
-    """Numbers, dates, names and people in order; then negations and conditions, sorted."""
+    """Numbers, dates, names and people in order, then signs in order; then negations and conditions, sorted."""
     ordered: bool
     """Whether the order of the words may carry the meaning."""
 
@@ -91,7 +95,12 @@ def likeness(old: str, new: str) -> Likeness:
     common = old_words & new_words
     if len(common) < NEAR * len(old_words | new_words) or before.ordered or after.ordered:
         return "other"
-    return "more" if common == old_words else "less" if common == new_words else "other"
+    # What is added in front of a verb or noun may turn it round ("hardly likes", "não gosta", "his enemy likes"), and
+    # no list has all such words: only what is added behind the whole statement is more of the same.
+    size = min(len(before.words), len(after.words))
+    if before.words[:size] != after.words[:size]:
+        return "other"
+    return "more" if len(before.words) == size else "less"
 
 
 def may_be_one(old: str, new: str) -> bool:
@@ -145,8 +154,15 @@ def _statement(text: str) -> _Statement:
     people = tuple(word for word in lower if word in _PEOPLE)
     loose = tuple(sorted(word for word in lower if word in _NEGATION or word in _CONDITIONS))
     words = tuple(_stem(word) for word in lower if word not in _NEUTRAL)
-    return _Statement(
-        normalized(text), words, (*names, "|", *people, "|", *loose), any(word in _ORDERED for word in lower)
+    guards = (*names, "|", *people, "|", *_signs(text), "|", *loose)
+    return _Statement(normalized(text), words, guards, any(word in _ORDERED for word in lower))
+
+
+def _signs(text: str) -> tuple[str, ...]:
+    """Currencies, comparisons, percent, pictures, and a minus or plus that belongs to a number or letter, in order."""
+    named = {found.start() for found in _SIGN.finditer(text)}
+    return tuple(
+        char for at, char in enumerate(text) if at in named or unicodedata.category(char) in {"Sc", "Sm", "So"}
     )
 
 

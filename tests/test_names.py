@@ -79,3 +79,13 @@ def test_odd_but_harmless_paths_pass(path: str) -> None:
 def test_a_slug_is_short_plain_ascii(text: str, slug: str) -> None:
     assert names.slug(text) == slug
     assert len(names.slug("word " * 100)) <= 60
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The traveller likes kites", "the traveller  likes kites!", "The user likes kites.", "Traveller likes kite."],
+)
+def test_a_statement_said_a_little_differently_has_one_hash(text: str) -> None:
+    first = names.statement_hash(b"key", "s", "The traveller likes kites.")
+    assert names.statement_hash(b"key", "s", text) == first
+    assert names.statement_hash(b"key", "s", text.replace("like", "hate")) != first

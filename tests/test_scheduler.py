@@ -211,3 +211,9 @@ def test_workers_run_due_jobs_and_stop_after_what_runs() -> None:
     assert started.wait(10)
     one.stop()
     assert ran == ["t"]
+
+
+def test_scheduling_nonsense_never_reaches_the_caller(caplog: pytest.LogCaptureFixture) -> None:
+    one = scheduler(lambda each: "done", Clock(), Kept(), enabled=True)
+    one.schedule(None)  # type: ignore[arg-type]
+    assert "could not be scheduled" in caplog.text

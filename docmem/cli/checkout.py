@@ -26,9 +26,9 @@ def checkout(tenant: str, directory: Path, live: bool) -> None:
     A check runs before each commit, and again in the store at each push. `git pull` rebases. What waits for review is
     there as the remote branches review/ID. Again on a checkout that is there, it is set up anew and fetched.
 
-    With --live, until you stop it, each file that you save and that is in order
-    is committed in your name and pushed. One that isn't is named here and left alone, and so is one that was changed
-    upstream in the same place.
+    With --live, until you stop it, each file that you save and that is in order is committed in your name and pushed;
+    `docmem sync --watch` serves it. One that isn't in order is named here and left alone, and so is one that was
+    changed upstream in the same place.
     """
     from docmem import checkout as checkouts
     from docmem.config import settings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--subject", metavar="S", help="All that is kept about this person, as Markdown (without FILE: printed).")
 @json_option
 def export(tenant: str, file: Path | None, subject: str | None, as_json: bool) -> None:
-    """Write FILE: a git bundle of the tenant (`git clone -b main FILE` reads it, `docmem import` makes it a tenant again).
+    """Write FILE: a git bundle of the tenant (`git clone -b main FILE` reads it, `docmem import` makes it one again).
 
     With --subject: what is known about one person, what waits and what was known before, as one readable file.
     """
