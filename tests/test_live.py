@@ -76,7 +76,7 @@ def settled(tree: WorkTree) -> list[Said]:
     """A step, once the files are no longer fresh."""
     old = time.time() - 10
     for path in tree.folder.rglob("*"):
-        if ".git" not in path.parts and path.is_file():
+        if ".git" not in path.parts and path.is_file() and not path.is_symlink():
             os.utime(path, (old, old))
     return tree.settle()
 
