@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -33,6 +34,10 @@ def tenant(settings: Settings) -> str:
 
 
 @pytest.fixture
-def shell(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """The command line on the root of `settings`, without Postgres."""
-    return Shell(settings.root, capsys, monkeypatch)
+def shell(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """The command line on the root of `settings`, without Postgres; one that a command started ends with the test."""
+    yield Shell(settings.root, capsys, monkeypatch)
+    if (settings.root / "postgres").exists():
+        from docmem import postgres
+
+        postgres.remove(settings)
