@@ -41,6 +41,10 @@ FILL = {
     "updated_at) VALUES (%(t)s, 'p', 0, 'i', 'b', 'r', 'knowledge', 't', 'x', '{}', 'x', 'h', '', now()",
     "document_vector": "path, chunk, set, projection_hash, embedding) VALUES (%(t)s, 'p', 0, 'm/3/1', 'h', '[1,2,3]'",
     "quarantine": "path, blob, revision, code, line, reason, since) VALUES (%(t)s, 'p', 'b', 'r', 'c', 1, 'x', now()",
+    "memory_history": "id, step, op, revision, recorded_from, path, blob, subject, kind, text, importance, turns, "
+    "supersedes, meta) VALUES (%(t)s, 'i', 1, 'create', 'r', now(), 'p', 'b', 's', 'fact', 'x', 5, '{}', '{}', '{}'",
+    "profile_history": "subject, step, op, revision, recorded_from, path, blob, remember, attributes, pinned, meta) "
+    "VALUES (%(t)s, 's', 1, 'create', 'r', now(), 'p', 'b', true, '{}', '{}', '{}'",
     "revision_map": "old, new) VALUES (%(t)s, 'a', 'b'",
     "job": "thread, subject, agent, attempts, reason, failed_at) VALUES (%(t)s, 'w', 's', 'default', 6, 'x', now()",
 }

@@ -2,12 +2,14 @@
 
 CREATE SCHEMA docmem;
 
--- How far a tenant's repo is mirrored.
+-- How far a tenant's repo is mirrored. `recorded_at` is the effective time of that revision: no later commit is older.
+-- NULL: history isn't filled yet, and the next sync derives it from all commits.
 CREATE TABLE docmem.sync_state (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
     revision text NOT NULL,
     synced_at timestamptz NOT NULL,
     projection integer NOT NULL,
+    recorded_at timestamptz,
     PRIMARY KEY (tenant_id)
 );
 
@@ -118,6 +120,65 @@ CREATE TABLE docmem.document_vector (
     FOREIGN KEY (tenant_id, path, chunk) REFERENCES docmem.document ON DELETE CASCADE
 );
 
+-- What the index served, and when: one row a version of a memory, derived from the first-parent commits. `revision` is
+-- the commit that opened it, `op` how (create, update, move), `closed_revision` the one that closed it; the recorded
+-- times are these commits' effective ones, [from, to). The open row of an id is what `memory` holds. `step` counts an
+-- id's versions: commits of one second have one time.
+CREATE TABLE docmem.memory_history (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    id text NOT NULL,
+    step integer NOT NULL,
+    op text NOT NULL,
+    revision text NOT NULL,
+    recorded_from timestamptz NOT NULL,
+    closed_revision text,
+    recorded_to timestamptz,
+    superseded_by text,
+    path text NOT NULL,
+    blob text NOT NULL,
+    subject text NOT NULL,
+    agent text,
+    kind text NOT NULL,
+    topic text,
+    text text NOT NULL,
+    confidence real,
+    importance smallint NOT NULL,
+    valid_from timestamptz,
+    valid_until timestamptz,
+    expires timestamptz,
+    thread text,
+    turns text[] NOT NULL,
+    quote text,
+    uri text,
+    supersedes text[] NOT NULL,
+    meta jsonb NOT NULL,
+    PRIMARY KEY (tenant_id, id, step)
+);
+
+-- The same of profiles.
+CREATE TABLE docmem.profile_history (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    subject text NOT NULL,
+    step integer NOT NULL,
+    op text NOT NULL,
+    revision text NOT NULL,
+    recorded_from timestamptz NOT NULL,
+    closed_revision text,
+    recorded_to timestamptz,
+    path text NOT NULL,
+    blob text NOT NULL,
+    label text,
+    preferred_language text,
+    locale text,
+    lifecycle_stage text,
+    last_interaction_at timestamptz,
+    remember boolean NOT NULL,
+    attributes jsonb NOT NULL,
+    pinned text[] NOT NULL,
+    meta jsonb NOT NULL,
+    PRIMARY KEY (tenant_id, subject, step)
+);
+
 -- Files that can't be read as format 1. What they said last stays served; a file waits here until its blob changes.
 CREATE TABLE docmem.quarantine (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
@@ -135,6 +196,7 @@ CREATE TABLE docmem.quarantine (
 -- the planner off it, and it would only make writes dearer.
 CREATE INDEX memory_subject ON docmem.memory (tenant_id, subject);
 CREATE INDEX memory_path ON docmem.memory (tenant_id, path);
+CREATE INDEX memory_history_subject ON docmem.memory_history (tenant_id, subject);
 
 -- Without a tenant the setting is NULL, after a transaction '': neither is anybody's.
 -- Consolidations that failed for good. Operational: a rebuild keeps it, and losing it loses no memory.
@@ -205,6 +267,18 @@ CREATE POLICY tenant ON docmem.quarantine
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
+ALTER TABLE docmem.memory_history ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory_history FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.memory_history
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+ALTER TABLE docmem.profile_history ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.profile_history FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.profile_history
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
 ALTER TABLE docmem.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE docmem.job FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON docmem.job
@@ -217,7 +291,7 @@ CREATE POLICY tenant ON docmem.revision_map
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 4;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
