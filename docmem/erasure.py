@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,6 @@ _TELLING = 12
 """A shorter text is found in other people's files by chance."""
 _SAID_NOTHING_ELSE = b"Erased\n"
 _CITED = r"thread: [\"']?{}[\"']?[,}}\s]"
-_ID_LINE = r"^id: *[\"']?{}[\"']?[ \t]*\r?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,31 +99,56 @@ def _held_memory(repository: Repository, wanted: str) -> str | None:
 def collect(repository: Repository, target: Target) -> Content:
     """Gather what goes, from every object that there is."""
     start = _of_subject(repository, target) if target.kind == "subject" else _of_memory(repository, target)
-    mentions: dict[str, bytes] = {}
-    said_elsewhere: dict[str, int] = dict.fromkeys(start.texts, 0)
-    find_name = finder(start.names)
-    find_text = finder(start.texts)
+    others: dict[str, bytes] = {}
+    concerns = finder(start.names | start.texts)
     shared: set[str] = set()
     cited = {thread: re.compile(_CITED.format(re.escape(thread)).encode()) for thread in start.threads}
     for blob, _, data in git.objects(repository.git_dir, wanted=_is_blob):
         if blob in start.blobs:
             continue
         shared |= {thread for thread, cites in cited.items() if cites.search(data) and not _marks(data, target)}
-        if find_name(data):
-            mentions[blob] = data
-        elif find_text(data):
-            for text in start.texts:
-                said_elsewhere[text] += text.encode() in data
+        if concerns(data):
+            others[blob] = data
+    if target.kind == "subject":
+        start = _with_strays(repository, start, others)
+    names_it, says_it = finder(start.names), finder(start.texts)
+    mentions = {blob: data for blob, data in others.items() if blob not in start.blobs and names_it(data)}
+    apart = [data for blob, data in others.items() if blob not in start.blobs | mentions.keys() and says_it(data)]
+    said_elsewhere = [text for data in apart for text in start.texts if text.encode() in data]
     read = {thread for data in mentions.values() for thread in _watermark_thread(data, target)}
     return replace(
         start,
         threads=(start.threads - shared) | read,
-        texts=frozenset(text for text, count in said_elsewhere.items() if not count),
-        elsewhere=sum(said_elsewhere.values()),
+        texts=start.texts - set(said_elsewhere),
+        elsewhere=len(said_elsewhere),
         mentions=frozenset(mentions),
         reviews=_reviews(repository, target),
-        supersede=_superseding(repository, target),
+        supersede=_superseding(repository, target, start.paths),
     )
+
+
+def _with_strays(repository: Repository, start: Content, others: Mapping[str, bytes]) -> Content:
+    """Count the versions that the subject's memories had outside its folder, by id, among what goes.
+
+    One that stands there today is about somebody else: a person moved it, and it stays, with its id.
+    """
+    now = git.files(repository.git_dir, repository.snapshot().revision, "subjects")
+    outside = {blob for path, blob in now.items() if not path.startswith(start.folder)}
+    inside = _claimed(repository, start.blobs) if outside & start.blobs else {}
+    strays = {blob: memory for blob, data in others.items() if (memory := history.claimed_id(data)) in start.memories}
+    stay = {memory for blob, memory in (inside | strays).items() if blob in outside}
+    kept = {blob for blob, memory in inside.items() if memory in stay}
+    return replace(
+        start,
+        blobs=(start.blobs - kept) | {blob for blob, memory in strays.items() if memory not in stay},
+        memories=start.memories - stay,
+    )
+
+
+def _claimed(repository: Repository, blobs: Collection[str]) -> dict[str, str]:
+    """The ids that these blobs give as their own."""
+    read = git.read_blobs(repository.git_dir, sorted(blobs)) if blobs else ()
+    return {blob: memory for blob, data in read if (memory := history.claimed_id(data)) is not None}
 
 
 def _is_blob(kind: str) -> bool:
@@ -150,18 +174,19 @@ def _of_subject(repository: Repository, target: Target) -> Content:
     found = Content(target, folder=f"{folder}/", blobs=frozenset(blob for _, blob in versions))
     data = dict(git.read_blobs(repository.git_dir, sorted(found.blobs))) if versions else {}
     memories, texts, threads = set(), set(), set()
+    nameless = set(found.blobs)
     for path, blob in versions:
-        if layout.place(path).kind != "memory":
+        memory = history.claimed_id(data[blob])
+        if memory is None or layout.place(path).kind != "memory":
             continue
+        nameless.discard(blob)
+        memories.add(memory)
         texts |= _texts(data[blob])
-        try:
-            memory = files.parse_memory(path, data[blob])
-        except FormatError:
-            continue
-        memories.add(memory.id)
-        threads |= {memory.source.thread} if memory.source.thread else set()
+        thread = _thread(path, data[blob])
+        threads |= {thread} if thread else set()
     return replace(
         found,
+        blobs=found.blobs - _said_of_others(repository, found.folder, nameless),
         memories=frozenset(memories),
         paths=frozenset(path for path, _ in versions),
         texts=frozenset(texts),
@@ -169,24 +194,35 @@ def _of_subject(repository: Repository, target: Target) -> Content:
     )
 
 
+def _thread(path: str, data: bytes) -> str | None:
+    try:
+        return files.parse_memory(path, data).source.thread
+    except FormatError:
+        return None
+
+
+def _said_of_others(repository: Repository, folder: str, blobs: Iterable[str]) -> set[str]:
+    """Those that stand elsewhere too, byte by byte: a profile of one common line. They go here and stay there."""
+    places = git.places_ever(repository.git_dir, sorted(blobs))
+    return {blob for path, blob in places if not path.startswith(folder)}
+
+
 def _of_memory(repository: Repository, target: Target) -> Content:
-    is_it = re.compile(_ID_LINE.format(target.value).encode(), re.MULTILINE)
-    found = {blob: data for blob, _, data in git.objects(repository.git_dir, wanted=_is_blob) if is_it.search(data)}
-    life = _life(repository, target.value)
+    """Every version that says it is this memory, wherever it stands; and at its paths those that say nothing."""
+    versions = git.versions_ever(repository.git_dir, "subjects")
+    objects = git.objects(repository.git_dir, wanted=_is_blob)
+    found = {blob: data for blob, _, data in objects if history.claimed_id(data) == target.value}
+    paths = {path for path, blob in versions if blob in found}
+    there = {blob for path, blob in versions if path in paths} - found.keys()
+    broken = dict(git.read_blobs(repository.git_dir, sorted(there))) if there else {}
+    found |= {blob: data for blob, data in broken.items() if history.claimed_id(data) is None and len(data) >= _TELLING}
     return Content(
         target,
         blobs=frozenset(found),
         memories=frozenset([target.value]),
-        paths=frozenset(life),
+        paths=frozenset(paths),
         texts=frozenset(text for data in found.values() for text in _texts(data)),
     )
-
-
-def _life(repository: Repository, memory: str) -> set[str]:
-    try:
-        return {step.path for step in history.why(repository, memory).steps}
-    except NotFound:
-        return set()  # it only ever waited for review
 
 
 def _texts(data: bytes) -> set[str]:
@@ -222,11 +258,11 @@ def _reviews(repository: Repository, target: Target) -> dict[str, str]:
     return found
 
 
-def _superseding(repository: Repository, target: Target) -> tuple[StoredMemory, ...]:
+def _superseding(repository: Repository, target: Target, paths: Iterable[str]) -> tuple[StoredMemory, ...]:
     if target.kind != "memory":
         return ()
     now = repository.snapshot()
-    subjects = {layout.place(path).subject for path in _life(repository, target.value)}
+    subjects = {layout.place(path).subject for path in paths}
     stored = (each for subject in sorted(subjects) for each in now.memories(subject))
     return tuple(each for each in stored if target.value in each.memory.supersedes)
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from docmem import files, git, layout, trailers
+from docmem.document import split
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git import Change, Commit
 from docmem.model import Memory, Source
@@ -25,6 +26,8 @@ from docmem.times import format_time
 Op: TypeAlias = Literal["create", "update", "delete", "move"]
 
 _HEX = re.compile(r"[0-9a-f]{4,40}")
+_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)(?:^---[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE)
+_ID = re.compile(rb"^id:[ \t]*([\"']?)([0-9a-f]{16})\1[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _THREAD = "Docmem-Thread"
 _FEW = 64
 REVERTS = "Docmem-Reverts"
@@ -385,13 +388,42 @@ def find_memory(repository: Repository, wanted: str, *, now: Snapshot | None = N
         return None
     now = now or repository.snapshot()
     fits = {_id_at(repository, now.revision, path) for path in now.locate(wanted)}
-    found = sorted(memory for memory in fits if memory is not None)
-    if not found:
-        past = git.paths_ever(repository.git_dir, now.revision, f"subjects/**/*-{wanted}*.md")
-        found = sorted({path.removesuffix(".md").rsplit("-", 1)[-1] for path in past})
+    found = sorted(memory for memory in fits if memory is not None) or sorted(ever(repository, wanted))
     if len(found) > 1:
         raise InputError(f"{wanted} is the start of {len(found)} memories: {', '.join(found)}", hint="give more digits")
     return found[0] if found else None
+
+
+def ever(repository: Repository, wanted: str) -> dict[str, set[str]]:
+    """Each memory whose id is `wanted`, or starts so, and every path at which a commit of any ref has had it.
+
+    Told by what the files say: people rename them. O(history): every version below `subjects/` is read.
+    """
+    versions = git.versions_ever(repository.git_dir, "subjects")
+    contents = git.read_blobs(repository.git_dir, sorted({blob for _, blob in versions})) if versions else ()
+    digits = wanted.encode()
+    ids = {blob: claimed_id(data) for blob, data in contents if digits in data}
+    found: dict[str, set[str]] = {}
+    for path, blob in versions:
+        memory = ids.get(blob)
+        if memory is not None and memory.startswith(wanted) and layout.place(path).kind == "memory":
+            found.setdefault(memory, set()).add(path)
+    return found
+
+
+def claimed_id(data: bytes) -> str | None:
+    """The id that a file's head gives, be the rest of it valid or not; None for what has no head, or no id in it."""
+    fence = _HEAD.match(data)
+    if fence is None:
+        return None
+    found = _ID.search(fence[1])
+    if found is not None:
+        return found[2].decode()
+    try:
+        memory = split(data).mapping().get("id")
+    except FormatError:
+        return None
+    return memory if isinstance(memory, str) and _HEX.fullmatch(memory) and len(memory) == 16 else None
 
 
 def _id_at(repository: Repository, revision: str, path: str) -> str | None:
@@ -459,30 +491,52 @@ def last_change(repository: Repository, memory: str, *, now: Snapshot) -> Commit
 def _touching(repository: Repository, now: Snapshot, memory: str) -> dict[str, tuple[Commit, list[Edit]]]:
     """The commits that changed this memory, by id, each with what it did to it.
 
-    Path by path: git answers for one path from the commit-graph, and reads every tree for two.
+    Path by path: git answers for one path from the commit-graph, and reads every tree for two. Moves are followed both
+    ways. One that is gone, or that a person made, may have stood elsewhere before, and all history is searched for it.
     """
     found: dict[str, tuple[Commit, list[Edit]]] = {}
     seen: set[str] = set()
-    pending = now.locate(memory) or git.paths_ever(repository.git_dir, now.revision, f"subjects/**/*-{memory}*.md")
+    _follow(repository, now.locate(memory), memory, now.revision, found, seen)
+    if not found or any(_made_by_hand(commit, edits) for commit, edits in found.values()):
+        _follow(repository, ever(repository, memory).get(memory, ()), memory, now.revision, found, seen)
+    return found
+
+
+def _made_by_hand(commit: Commit, edits: Sequence[Edit]) -> bool:
+    """Whether somebody wrote the memory here, who may have taken it out elsewhere before; docmem names its files."""
+    own = commit.author == git.ENGINE or any(key.startswith("Docmem-") for key in commit.trailers)
+    return not own and any(edit.op == "create" for edit in edits)
+
+
+def _follow(
+    repository: Repository,
+    paths: Iterable[str],
+    memory: str,
+    revision: str,
+    found: dict[str, tuple[Commit, list[Edit]]],
+    seen: set[str],
+) -> None:
+    """Add to `found` what happened to the memory at these paths, and wherever it came from or went."""
+    pending = sorted(set(paths) - seen)
     while pending:
         path = pending.pop()
         if path in seen:
             continue
         seen.add(path)
-        for commit in git.history(repository.git_dir, now.revision, paths=[path], whole=True):
+        for commit in git.history(repository.git_dir, revision, paths=[path], whole=True):
             if commit.id not in found:
                 about = _about(commit, path)
                 found[commit.id] = about, _of(repository, about, memory)
-                pending += [edit.moved_from for edit in found[commit.id][1] if edit.moved_from]
-    return found
+                for edit in found[commit.id][1]:
+                    pending += [edit.path, *([edit.moved_from] if edit.moved_from else [])]
 
 
 def _about(commit: Commit, path: str) -> Commit:
     """A commit with its change to one file, and what of the others may be the other half of a move."""
-    [mine] = [change for change in commit.changes if change.path == path]
-    opposite = {"A": "D", "D": "A"}.get(mine.status)
-    halves = (change for change in commit.changes if change.status == opposite)
-    return replace(commit, changes=(mine, *(change for change in halves if layout.place(change.path).kind == "memory")))
+    mine = [change for change in commit.changes if change.path == path]  # none where it was a symlink all along
+    opposite = {{"A": "D", "D": "A"}.get(change.status) for change in mine}
+    halves = (change for change in commit.changes if change.status in opposite)
+    return replace(commit, changes=(*mine, *(half for half in halves if layout.place(half.path).kind == "memory")))
 
 
 def _of(repository: Repository, commit: Commit, memory: str) -> list[Edit]:

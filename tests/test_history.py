@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from docmem import files, git, history, layout, repository
+from docmem import files, git, history, layout, repository, revert
 from docmem.config import Settings
 from docmem.errors import InputError, NotFound
 from docmem.history import Span
 from docmem.model import Memory
 from docmem.repository import Repository
-from tests.support.repos import memory, put, subject
+from tests.support.repos import NOW, memory, put, subject
 
 TEA = memory("Ana likes tea.")
 BUS = memory("Ana takes the bus.", number=1)
@@ -177,3 +177,81 @@ def test_the_graph_of_changed_paths_changes_no_answer(settings: Settings, repo: 
 def test_an_empty_branch_has_an_empty_log(settings: Settings) -> None:
     git.init(settings.tenants / "bare.git")
     assert history.log(repository.open(settings, "bare")) == []
+
+
+def by_another_name(name: str) -> str:
+    return f"{layout.subject_dir(subject())}/memories/{name}.md"
+
+
+def test_a_memory_whose_file_is_not_named_after_it_is_found_by_id_once_it_is_gone(
+    settings: Settings, repo: Repository
+) -> None:
+    write(settings, BUS)
+    tea = by_another_name("what-she-drinks")
+    made = put(settings, "acme", {tea: files.render_memory(TEA)})
+    changed = put(settings, "acme", {tea: files.render_memory(replace(TEA, text="Ana likes green tea."))})
+    gone = put(settings, "acme", {tea: None})
+    for name in (TEA.id, TEA.id[:6]):
+        life = history.why(repo, name)
+        assert [step.revision for step in life.steps] == [made, changed, gone]
+        assert (life.id, life.path, life.text) == (TEA.id, tea, None)
+    assert history.paths_of(repo, memory=TEA.id) == [tea]
+    assert revert.plan(repo, TEA.id).changed == [tea]
+    assert history.find_memory(repo, "f" * 16) is None
+
+
+def test_why_follows_a_memory_to_names_it_had_later_and_before_a_person_wrote_it_again(
+    settings: Settings, repo: Repository
+) -> None:
+    """A move away from the file that carries the id, and a deletion here with a new file there, in two commits."""
+    first, second = by_another_name("one"), by_another_name("two")
+    write(settings, TEA)
+    put(settings, "acme", {TEA.path: None, first: files.render_memory(TEA)})
+    put(settings, "acme", {first: None})
+    assert [step.op for step in history.why(repo, TEA.id).steps] == ["create", "move", "delete"]
+    with repo.locked():
+        pat = git.Author("Pat", "pat@example.com")
+        repo.commit(repo.head(), {second: files.render_memory(TEA)}, message="By hand", now=NOW, author=pat)
+    life = history.why(repo, TEA.id)
+    assert [(step.op, step.path) for step in life.steps] == [
+        ("create", TEA.path),
+        ("move", first),
+        ("delete", first),
+        ("create", second),
+    ]
+
+
+def test_a_file_named_after_another_memory_is_not_taken_for_it(settings: Settings, repo: Repository) -> None:
+    put(settings, "acme", {by_another_name(f"tea-{TEA.id}"): files.render_memory(BUS)})
+    put(settings, "acme", {by_another_name(f"tea-{TEA.id}"): None})
+    assert history.find_memory(repo, TEA.id) is None
+    assert history.why(repo, BUS.id).id == BUS.id
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"---\nkind: fact\nid: 7f3a9c21d0b48e15\n---\nText.\n", True),
+        (b"\xef\xbb\xbf---\r\nid: '7f3a9c21d0b48e15'\r\n---\r\nText.\r\n", True),
+        (b"---\n{id: 7f3a9c21d0b48e15, kind: fact}\n---\nText.\n", True),
+        (b'---\nid: 7f3a9c21d0b48e15\ndescription: "broken" head"\n', True),
+        (b"---\nid: 7f3a9c21d0b48e15 # as of old\n---\nText.\n", True),
+        (b"# Format\n\n---\nid: 7f3a9c21d0b48e15\n---\n", False),
+        (b"---\ntitle: x\n---\nid: 7f3a9c21d0b48e15\n", False),
+        (b"id: 7f3a9c21d0b48e15\n", False),
+        (b"---\nid: 7f3a9c21d0b48e1\n---\n", False),
+        (b"", False),
+    ],
+)
+def test_an_id_is_what_the_head_says_however_it_is_written(data: bytes, found: bool) -> None:
+    assert history.claimed_id(data) == ("7f3a9c21d0b48e15" if found else None)
+
+
+def test_a_path_that_was_a_symlink_for_a_while_breaks_nothing(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    stream = f"commit refs/heads/main\ncommitter x <x@example.com> 1700000000 +0000\ndata 1\nx\nfrom {repo.head()}\n"
+    stream += f"M 120000 inline {TEA.path}\ndata 3\n../\n"
+    git_dir = ["git", "--git-dir", str(repo.git_dir)]
+    subprocess.run([*git_dir, "fast-import", "--quiet"], input=stream.encode(), check=True)
+    put(settings, "acme", {TEA.path: files.render_memory(TEA)})
+    assert [step.op for step in history.why(repo, TEA.id).steps] == ["create", "delete", "create"]

@@ -8,8 +8,8 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 from __future__ import annotations
 
 from docmem.git.bundles import bundle, unbundle
-from docmem.git.chain import brought_objects, paths, time, times, versions_ever
-from docmem.git.diffs import changes, grep, history, merge_file, patch, paths_ever
+from docmem.git.chain import brought_objects, paths, places_ever, time, times, versions_ever
+from docmem.git.diffs import changes, grep, history, merge_file, patch
 from docmem.git.objects import (
     blob_id,
     close,
@@ -86,7 +86,7 @@ __all__ = [
     "packs",
     "patch",
     "paths",
-    "paths_ever",
+    "places_ever",
     "person",
     "read_blob",
     "read_blobs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -52,9 +53,24 @@ def _output(git_dir: Path, *arguments: str) -> bytes:
 
 def versions_ever(git_dir: Path, path: str) -> set[tuple[str, str]]:
     """(path, blob id) of each version that any commit of any ref has of a file, or of the files in a folder."""
-    arguments = ("log", "--all", "--full-history", "-m", "--raw", "-z", "--no-renames", "--no-abbrev", "--format=")
-    fields = text(run(git_dir, *arguments, "--", path).stdout).split("\0")
-    found = set()
+    return _versions(run(git_dir, *_VERSIONS, "--", path).stdout)
+
+
+def places_ever(git_dir: Path, blobs: Sequence[str]) -> set[tuple[str, str]]:
+    """(path, blob id) of wherever any commit of any ref has one of these blobs."""
+    if not blobs:
+        return set()
+    sought = [f"--find-object={blob}" for blob in blobs]
+    wanted = frozenset(blobs)
+    return {each for each in _versions(run(git_dir, *_VERSIONS, *sought).stdout) if each[1] in wanted}
+
+
+_VERSIONS = ("log", "--all", "--full-history", "-m", "--raw", "-z", "--no-renames", "--no-abbrev", "--format=")
+
+
+def _versions(listing: bytes) -> set[tuple[str, str]]:
+    fields = text(listing).split("\0")
+    found: set[tuple[str, str]] = set()
     for facts, name in pairwise(fields):
         if facts.lstrip("\n").startswith(":"):
             old_mode, new_mode, old, new, _ = facts.lstrip("\n").lstrip(":").split(" ")

@@ -145,13 +145,6 @@ def grep(git_dir: Path, revision: str, pattern: str, folder: str, *, ignore_case
     return [text(name).split(":", 1)[1] for name in done.stdout.split(b"\0")[:-1]]
 
 
-def paths_ever(git_dir: Path, revision: str, glob: str) -> list[str]:
-    """Paths that some commit up to `revision` deleted and that match a glob of git's (`**` spans folders)."""
-    arguments = ("log", "--first-parent", "-m", "--diff-filter=D", "--no-renames", "--name-only", "-z", "--format=")
-    done = run(git_dir, "--glob-pathspecs", *arguments, revision, "--", glob)
-    return sorted({text(name).lstrip("\n") for name in done.stdout.split(b"\0") if name.strip()})
-
-
 def merge_file(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """git's three-way merge of a text; None where the two changes overlap."""
     with tempfile.TemporaryDirectory() as folder:

@@ -357,3 +357,59 @@ def test_the_upstream_follows_or_is_named(indexed: Settings, repo: Repository, t
     receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
     assert receipt["out_of_reach"][-1].startswith("the upstream, whose main still holds it")
     assert_gone(indexed, repo)
+
+
+def test_every_version_of_a_memory_goes_under_every_name_its_file_ever_had(indexed: Settings, repo: Repository) -> None:
+    """Renamed by people, broken for a while, quoted in a document: only what is this memory goes."""
+    folder = f"{layout.subject_dir(ANA)}/memories"
+    first, second = f"{folder}/drinks.md", f"{folder}/tea.md"
+    put(indexed, "acme", {TEA.path: None, first: files.render_memory(replace(TEA, text="Ana likes oolong, mild."))})
+    put(indexed, "acme", {first: None})
+    put(indexed, "acme", {second: files.render_memory(replace(TEA, text="Ana likes sencha, grassy."))})
+    put(indexed, "acme", {second: b"<<<<<<< HEAD\nAna likes gunpowder tea.\n>>>>>>> mine\n"})
+    put(indexed, "acme", {second: None})
+    example = f"# How a memory looks\n\n```\n---\nid: {TEA.id}\n---\n```\n".encode()
+    put(indexed, "acme", {"knowledge/format.md": example})
+    receipt = erase.erase(indexed, "acme", erasure.find(repo, TEA.id), now=NOW)
+    assert receipt["verified"] == NOTHING
+    said = everything(repo)
+    assert [
+        words for words in (TEA.id, "oolong", "sencha", "gunpowder", "green and hot") if words.encode() in said
+    ] == []
+    assert repo.snapshot().read("knowledge/format.md") == example.replace(TEA.id.encode(), b"0" * 16)
+    assert history.why(repo, BUS.id).id == BUS.id
+    assert history.find_memory(repo, TEA.id) is None
+
+
+def test_a_line_that_others_have_as_well_stays_theirs(indexed: Settings, repo: Repository) -> None:
+    """Two profiles of the same bytes, and an empty file: erasing one person takes nothing from the other."""
+    common = b"preferred_language: en\n"
+    put(indexed, "acme", {layout.profile_path(ANA): common, layout.profile_path(BOB): common})
+    put(indexed, "acme", {f"{layout.subject_dir(ANA)}/memories/empty.md": b"", "knowledge/empty.md": b""})
+    sync_tenant(indexed, "acme")
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert receipt["verified"] == NOTHING
+    now = repo.snapshot()
+    assert now.read(layout.profile_path(BOB)) == common
+    assert now.read("knowledge/empty.md") == b""
+    assert now.read(layout.profile_path(ANA)) is None
+    put(indexed, "acme", {layout.profile_path(ANA): common})
+    assert erased.refusals(repo.git_dir, indexed.secret_bytes, old=now.revision, new=repo.head() or "") == []
+
+
+def test_a_memory_that_a_person_moved_to_somebody_else_is_theirs_and_one_that_only_passed_by_goes(
+    indexed: Settings, repo: Repository
+) -> None:
+    to_bob = f"{layout.subject_dir(BOB)}/memories"
+    moved, passed = f"{to_bob}/tea.md", f"{to_bob}/bus.md"
+    put(indexed, "acme", {TEA.path: None, moved: files.render_memory(replace(TEA, text="Bob likes his tea white."))})
+    put(indexed, "acme", {passed: files.render_memory(replace(BUS, text="Bob takes the bus to the harbour."))})
+    put(indexed, "acme", {passed: None})
+    sync_tenant(indexed, "acme")
+    assert erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)["verified"] == NOTHING
+    now = repo.snapshot()
+    assert {each.memory.id: each.memory.text for each in now.memories(BOB)}[TEA.id] == "Bob likes his tea white."
+    said = everything(repo)
+    assert [words for words in (ANA, BUS.id, "bus to the harbour", "tea black") if words.encode() in said] == []
+    assert sync_tenant(indexed, "acme").upserts == 0
+    assert TEA.id in {row["id"] for row in whole_index(indexed)["memory"]}
