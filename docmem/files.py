@@ -45,6 +45,7 @@ class _MemoryHead(Shape):
     expires: Time | None = None
     source: _Source = _Source()
     supersedes: tuple[Text, ...] = ()
+    language: Text | None = None
 
     @model_validator(mode="after")
     def _check(self) -> _MemoryHead:
@@ -108,6 +109,7 @@ def parse_memory(path: str, data: bytes) -> Memory:
         expires=head.expires,
         source=Source(thread=head.source.thread, turns=head.source.turns, quote=head.source.quote, uri=head.source.uri),
         supersedes=head.supersedes,
+        language=head.language,
         meta=head.model_extra or {},
         scrubbed=parts.scrubbed + scrubbed,
     )
@@ -125,10 +127,10 @@ def parse_document(path: str, data: bytes) -> Document:
     """Read a tenant-level Markdown file; a head is optional. Raises `FormatError`."""
     parts = split(data)
     values: Mapping[str, Any] = {}
-    scrubbed = 0
+    language, scrubbed = None, 0
     if parts.head is not None:
         values, scrubbed = _clean(strictyaml.load_mapping(parts.head, first_line=2))
-        read(_DocumentHead, values, source=parts.head, first_line=2)
+        language = read(_DocumentHead, values, source=parts.head, first_line=2).language
     heading = _HEADING.search(parts.body)
     written = values.get("title")
     if written is not None:
@@ -140,6 +142,7 @@ def parse_document(path: str, data: bytes) -> Document:
         folder=place(path).folder,
         title=title,
         text=parts.body.strip("\n"),
+        language=language,
         meta=values,
         scrubbed=parts.scrubbed + scrubbed,
     )
@@ -154,6 +157,7 @@ def _heading(text: str) -> str:
 
 class _DocumentHead(Shape):
     title: Text | None = None
+    language: Text | None = None
 
 
 def parse_watermark(data: bytes) -> Watermark:
@@ -190,6 +194,7 @@ def render_memory(memory: Memory) -> bytes:
         "expires": memory.expires,
         "source": {key: value for key, value in source.items() if value},
         "supersedes": list(memory.supersedes),
+        "language": memory.language,
         **memory.meta,
     }
     lines = [f"{splice.render(key)}: {splice.render(value)}" for key, value in head.items() if _written(value)]

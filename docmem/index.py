@@ -91,9 +91,9 @@ class Index:
         row = self._one("revision")
         return row["revision"] if row else None
 
-    def question(self, text: str, *, language: str) -> Words:
-        """The lexemes of a question in a text search configuration."""
-        row = self._one("question", question=text, language=language, filler=_filler())
+    def question(self, text: str, *, languages: Sequence[str]) -> Words:
+        """The lexemes of a question in some text search configurations."""
+        row = self._one("question", question=text, languages=list(languages), filler=_filler())
         return Words(tuple(row["lexemes"]), row["query"], frozenset(row["content"])) if row else Words()
 
     def everywhere(self, subject: str, lexemes: Iterable[str], *, at_least: int, share: float) -> frozenset[str]:

@@ -2,7 +2,9 @@ What a reader asks of the index. Every statement says its tenant; row-level secu
 Times are compared with the database's clock. `retention` is seconds by kind, null for no limit.
 
 -- name: tenant
-SELECT s.revision, c.language, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents
+SELECT s.revision, c.language, c.languages, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents,
+       (SELECT jsonb_object_agg(v.set, v.indexed) FROM docmem.vector_set v
+        WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets
 FROM docmem.sync_state s
 LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
 WHERE s.tenant_id = %(tenant)s;
@@ -11,17 +13,22 @@ WHERE s.tenant_id = %(tenant)s;
 SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: question
--- Each lexeme of the question once, and all of them OR-ed. They are quoted here and never parsed as query syntax.
--- Where the language is unknown, English stop words go, or every "the" would find everything. `content`: those that say
--- what the question is about, without filler and bare small numbers, which dates are full of.
-SELECT coalesce(array_agg(lexeme), '{}') AS lexemes,
-       coalesce(array_agg(lexeme) FILTER (
-           WHERE lexeme !~ '^[0-9]{1,2}$'
-             AND lexeme <> ALL (tsvector_to_array(to_tsvector(%(language)s::text::regconfig, %(filler)s)))
-       ), '{}') AS content,
-       string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
-FROM unnest(tsvector_to_array(to_tsvector(%(language)s::text::regconfig, %(question)s))) AS lexeme
-WHERE %(language)s::text <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
+-- The lexemes of the question in each language that the tenant's texts are in, once, and all of them OR-ed. They are
+-- quoted here and never parsed as query syntax. Where the language is unknown, English stop words go, or every "the"
+-- would find everything. `content`: those that say what the question is about, without filler and bare small numbers,
+-- which dates are full of.
+WITH asked AS (
+    SELECT DISTINCT lexeme,
+           lexeme !~ '^[0-9]{1,2}$'
+               AND lexeme <> ALL (tsvector_to_array(docmem.words(language::regconfig, %(filler)s))) AS is_content
+    FROM unnest(%(languages)s::text[]) AS language,
+         unnest(tsvector_to_array(docmem.words(language::regconfig, %(question)s))) AS lexeme
+    WHERE language <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[]
+)
+SELECT coalesce(array_agg(DISTINCT lexeme), '{}') AS lexemes,
+       coalesce(array_agg(DISTINCT lexeme) FILTER (WHERE is_content), '{}') AS content,
+       string_agg(DISTINCT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
+FROM asked;
 
 -- name: memories_by_words
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,

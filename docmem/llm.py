@@ -7,18 +7,18 @@ variables (`OPENAI_API_KEY`, `OPENAI_API_BASE`, …).
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 
 from docmem import config
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
 from docmem.model import Spent
+from docmem.patience import Patience, retry_after
 from docmem.prompt import Request, repair_note, schema_note
 from docmem.reply import Answer, InvalidReply, json_schema, parse
 
@@ -44,23 +44,6 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait and how often to ask again. All in seconds."""
-
-    timeout: float = 120.0
-    tries: int = 4
-    first_pause: float = 1.0
-    longest_pause: float = 60.0
-
-    def pause(self, number: int, retry_after: float | None) -> float | None:
-        """Seconds to wait after try `number` (from 1); None to give up. What the provider asks for counts most."""
-        if number >= self.tries or (retry_after or 0) > self.longest_pause:
-            return None
-        backoff: float = self.first_pause * 2 ** (number - 1)
-        return min(backoff if retry_after is None else max(retry_after, 0.0), self.longest_pause)
-
-
 def model(name: str, *, patience: Patience | None = None) -> Model:
     """The model called `name`: `offline`, `replay:PATH`, or any name litellm knows. Raises `InputError`."""
     if name == "offline":
@@ -79,7 +62,7 @@ class LitellmModel:
     """A model reached through litellm."""
 
     name: str
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     sleep: Callable[[float], None] = time.sleep
 
     def propose(self, request: Request) -> Answer:
@@ -151,7 +134,7 @@ class LitellmModel:
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status < 500 and status not in {408, 409, 425, 429}:
             self._refused(error)
-        pause = self.patience.pause(number, _retry_after(error))
+        pause = self.patience.pause(number, retry_after(error))
         if pause is None:
             raise ModelUnavailable(
                 f"{self.name} didn't answer in {number} tries: {_first_line(error)}",
@@ -245,17 +228,6 @@ def _content(completion: Any) -> tuple[str, str]:
     if refusal:
         return text or str(refusal), f"the model refused ({str(refusal)[:200]}); "
     return text, "the reply was cut off at its length limit; " if choices[0].finish_reason == "length" else ""
-
-
-def _retry_after(error: Exception) -> float | None:
-    """Seconds of a `Retry-After` header; None where there is none, a date, or nothing one could wait for."""
-    response = getattr(error, "response", None)
-    headers: Mapping[str, str] = getattr(response, "headers", None) or {}
-    try:
-        seconds = float(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return None if math.isnan(seconds) else seconds
 
 
 def _first_line(error: Exception) -> str:

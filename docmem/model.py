@@ -59,6 +59,8 @@ class Memory:
     expires: datetime | None = None
     source: Source = Source()
     supersedes: tuple[str, ...] = ()
+    language: str | None = None
+    """What its text is written in, as a tag (`pt-BR`); None: the tenant's language."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     scrubbed: int = 0
     """Characters that no index can hold (NUL, lone surrogates), removed while reading."""
@@ -89,6 +91,7 @@ class Document:
     folder: str
     title: str
     text: str
+    language: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     scrubbed: int = 0
 

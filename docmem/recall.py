@@ -112,10 +112,16 @@ class Policies:
 
     revision: str
     language: str = "simple"
+    other_languages: tuple[str, ...] = ()
     retention: Mapping[str, float | None] = field(default_factory=dict)
     budgets: Budgets = field(default_factory=Budgets)
     weights: Weights = field(default_factory=Weights)
     agents: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The text search configurations that the tenant's texts are in: its own, and those that texts name."""
+        return tuple(dict.fromkeys((self.language, *self.other_languages)))
 
     def attributes(self, agent: str) -> tuple[str, ...]:
         """Keys of the profile attributes that an agent declares, in their order."""
@@ -132,6 +138,7 @@ def policies(row: Mapping[str, Any]) -> Policies:
     return Policies(
         revision=row["revision"],
         language=row.get("language") or "simple",
+        other_languages=tuple(row.get("languages") or ()),
         retention={**defaults, **stored} if isinstance(stored, Mapping) else defaults,
         budgets=_read(Budgets, row.get("budgets")),
         weights=_read(Weights, row.get("weights")),
@@ -243,7 +250,7 @@ def find(index: Index, question: Question, policies: Policies, vector: QueryVect
     """
     scope = Scope(question.subject, question.agent, question.kinds, policies.retention)
     degraded = "no_embedder" if vector is None else vector.degraded
-    words = index.question(scrub(question.text)[0][:_QUESTION_CHARS], language=policies.language)
+    words = index.question(scrub(question.text)[0][:_QUESTION_CHARS], languages=policies.languages)
     arms = []
     if words.query:
         arms.append(Arm(_by_words(index, scope, question, words), policies.weights.lexical))

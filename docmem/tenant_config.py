@@ -11,18 +11,12 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from docmem import pii
 from docmem.document import decode, refuse_conflict_markers
 from docmem.errors import FormatError
+from docmem.languages import Language, configuration, is_language
 from docmem.layout import FORMAT
 from docmem.model import Kind
 from docmem.pii import COUNTRIES, Action
 from docmem.schema import Duration, Shape, Text, read
 from docmem.strictyaml import load_mapping
-
-Language = Literal[
-    "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
-    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian",
-    "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
-]  # fmt: skip
-"""Text search configurations that every Postgres from 15 on has."""
 
 
 class _Closed(Shape):
@@ -157,6 +151,12 @@ class TenantConfig(Shape):
     language: Language = "simple"
     agents: dict[str, Agent] = Field(default_factory=dict)
     policies: Policies = Policies()
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _by_tag(cls, value: Any) -> Any:
+        """`pt-BR` is portuguese, a tag that Postgres has no words of `simple`; a name it hasn't is a mistake."""
+        return configuration(value) if isinstance(value, str) and is_language(value) else value
 
     @model_validator(mode="before")
     @classmethod

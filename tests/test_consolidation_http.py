@@ -17,8 +17,9 @@ import pytest
 from docmem import audit, git, names, repository
 from docmem.config import Settings
 from docmem.consolidation import Consolidation, consolidate
-from docmem.llm import LitellmModel, Patience
+from docmem.llm import LitellmModel
 from docmem.model import Job, Turn
+from docmem.patience import Patience
 from tests.support.model_server import BreaksOff, Fails, Hangs, ModelServer, Says, Scripted
 from tests.support.waiting import wait_until
 

@@ -46,6 +46,7 @@ FILL = {
     "profile_history": "subject, step, op, revision, recorded_from, path, blob, remember, attributes, pinned, meta) "
     "VALUES (%(t)s, 's', 1, 'create', 'r', now(), 'p', 'b', true, '{}', '{}', '{}'",
     "revision_map": "old, new) VALUES (%(t)s, 'a', 'b'",
+    "vector_set": "set, serves, indexed, used_at) VALUES (%(t)s, 'm/3/1', true, false, now()",
     "job": "thread, subject, agent, attempts, reason, failed_at) VALUES (%(t)s, 'w', 's', 'default', 6, 'x', now()",
 }
 

@@ -13,8 +13,9 @@ import pytest
 
 from docmem import llm
 from docmem.errors import ConfigError, ModelReplyError, ModelUnavailable
-from docmem.llm import LitellmModel, Patience
+from docmem.llm import LitellmModel
 from docmem.model import Profile, Spent, Turn
+from docmem.patience import Patience
 from docmem.prompt import Request
 from docmem.reply import json_schema
 from docmem.tenant_config import Agent, Topic

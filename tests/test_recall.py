@@ -17,6 +17,7 @@ from docmem.model import Memory
 from docmem.recall import Arm, Hit, SearchResult, about, fuse, judge, policies, search, telling
 from docmem.tenant_config import Weights
 from docmem_sync.sync import sync_tenant
+from tests.support.index import rows
 from tests.support.repos import memory, put, subject
 from tests.support.waiting import wait_until
 
@@ -294,3 +295,46 @@ def test_a_reader_keeps_its_connections_between_searches(acme: Settings) -> None
         assert [len(search(reader, "acme", "tea").hits) for _ in range(3)] == [1, 1, 1]
     finally:
         reader.close()
+
+
+# ------------------------------------------------------------------------------------------------------- languages
+
+
+@pytest.mark.usefixtures("tenant")
+def test_each_text_is_found_in_its_own_language_and_questions_in_all_of_them(indexed: Settings) -> None:
+    english = memory("The traveller keeps horses.", number=1)
+    portuguese = memory("A viajante guarda as habitações reservadas.", number=2, language="pt-BR")
+    malay = memory("Pelancong suka makanan pedas.", number=3, language="ms")
+    document = b"---\nlanguage: de\n---\n# Erstattung\nDie Erstattungen dauern lange.\n"
+    serve(indexed, english, portuguese, malay, knowledge__refunds=document)
+    assert texts(search(indexed, "acme", "a horse"))[0] == english.text
+    assert texts(search(indexed, "acme", "reserva da habitação")) == [portuguese.text]
+    assert texts(search(indexed, "acme", "makanan")) == [malay.text]
+    assert "Erstattungen" in texts(search(indexed, "acme", "Erstattung"))[0]
+
+
+@pytest.mark.usefixtures("tenant")
+def test_accents_that_are_left_out_or_decomposed_are_found(indexed: Settings) -> None:
+    written = [
+        memory("Adora café em São Paulo.", number=1, language="pt"),
+        memory("Wohnt in der Großen Straße.", number=2, language="de"),
+        memory("Mieszka w mieście Łódź.", number=3),
+    ]
+    serve(indexed, *written)
+    for asked, found in [("cafe", 0), ("cafe\u0301", 0), ("sao paulo", 0), ("strasse", 1), ("Straße", 1), ("lodz", 2)]:
+        assert texts(search(indexed, "acme", asked)) == [written[found].text], asked
+
+
+@pytest.mark.usefixtures("tenant")
+def test_another_language_of_the_tenant_leaves_those_of_its_texts(indexed: Settings) -> None:
+    own, tenants = memory("As habitações.", number=1, language="pt"), memory("Die Häuser.", number=2)
+    serve(indexed, own, tenants)
+    put(indexed, "acme", {"docmem.yaml": b"format: 1\nlanguage: de-AT\n"})
+    sync_tenant(indexed, "acme")
+    assert texts(search(indexed, "acme", "habitação")) == [own.text]
+    assert texts(search(indexed, "acme", "Haus")) == [tenants.text]
+    put(indexed, "acme", {own.path: None})
+    sync_tenant(indexed, "acme")
+    assert rows(indexed, "SELECT language, languages FROM docmem.tenant_config") == [
+        {"language": "german", "languages": []}
+    ]

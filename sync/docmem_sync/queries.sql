@@ -56,26 +56,46 @@ ON CONFLICT (tenant_id) DO UPDATE SET
     budgets = excluded.budgets, weights = excluded.weights, blob = excluded.blob, revision = excluded.revision;
 
 -- name: index_memories_again
-UPDATE docmem.memory SET tsv = to_tsvector(%(language)s::regconfig, projection) WHERE tenant_id = %(tenant)s;
+UPDATE docmem.memory SET tsv = docmem.words(%(language)s::regconfig, projection)
+WHERE tenant_id = %(tenant)s AND language IS NULL;
 
 -- name: index_documents_again
-UPDATE docmem.document SET tsv = to_tsvector(%(language)s::regconfig, projection) WHERE tenant_id = %(tenant)s;
+UPDATE docmem.document SET tsv = docmem.words(%(language)s::regconfig, projection)
+WHERE tenant_id = %(tenant)s AND language IS NULL;
+
+-- name: list_languages
+-- The languages of texts that name their own, beside the tenant's.
+UPDATE docmem.tenant_config AS c SET languages = found.languages
+FROM (
+    SELECT coalesce(array_agg(language ORDER BY language), '{}') AS languages
+    FROM (
+        SELECT language FROM docmem.memory WHERE tenant_id = %(tenant)s AND language IS NOT NULL
+        UNION
+        SELECT language FROM docmem.document WHERE tenant_id = %(tenant)s AND language IS NOT NULL
+    ) AS own
+) AS found
+WHERE c.tenant_id = %(tenant)s AND c.languages <> found.languages;
+
+-- name: recheck_vectors
+-- The rows of this revision were written again: whether each has its vector isn't known any more.
+UPDATE docmem.vector_set SET revision = NULL WHERE tenant_id = %(tenant)s AND revision = %(revision)s;
 
 -- name: upsert_memories
 INSERT INTO docmem.memory (
     tenant_id, id, path, blob, revision, subject, agent, kind, topic, text, confidence, importance, valid_from,
     valid_until, expires, thread, turns, quote, uri, supersedes, meta, projection, projection_hash, created_at,
-    updated_at, tsv
+    updated_at, language, tsv
 )
 SELECT
     %(tenant)s, r.id, r.path, r.blob, r.revision, r.subject, r.agent, r.kind, r.topic, r.text, r.confidence,
     r.importance, r.valid_from, r.valid_until, r.expires, r.thread, r.turns, r.quote, r.uri, r.supersedes, r.meta,
-    r.projection, r.projection_hash, r.created_at, r.updated_at, to_tsvector(%(language)s::regconfig, r.projection)
+    r.projection, r.projection_hash, r.created_at, r.updated_at, r.language,
+    docmem.words(coalesce(r.language, %(language)s)::regconfig, r.projection)
 FROM json_to_recordset(%(rows)s::json) AS r (
     id text, path text, blob text, revision text, subject text, agent text, kind text, topic text, text text,
     confidence real, importance smallint, valid_from timestamptz, valid_until timestamptz, expires timestamptz, thread
     text, turns text[], quote text, uri text, supersedes text[], meta jsonb, projection text, projection_hash text,
-    created_at timestamptz, updated_at timestamptz
+    created_at timestamptz, updated_at timestamptz, language text
 )
 ON CONFLICT (tenant_id, id) DO UPDATE SET
     path = excluded.path, blob = excluded.blob, revision = excluded.revision, subject = excluded.subject, agent =
@@ -84,7 +104,7 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
     excluded.valid_until, expires = excluded.expires, thread = excluded.thread, turns = excluded.turns, quote =
     excluded.quote, uri = excluded.uri, supersedes = excluded.supersedes, meta = excluded.meta, projection =
     excluded.projection, projection_hash = excluded.projection_hash, created_at = excluded.created_at, updated_at =
-    excluded.updated_at, tsv = excluded.tsv;
+    excluded.updated_at, language = excluded.language, tsv = excluded.tsv;
 
 -- name: upsert_profiles
 INSERT INTO docmem.profile (
@@ -108,19 +128,19 @@ ON CONFLICT (tenant_id, subject) DO UPDATE SET
 -- name: upsert_documents
 INSERT INTO docmem.document (
     tenant_id, path, chunk, id, blob, revision, folder, title, text, meta, projection, projection_hash, updated_at,
-    tsv
+    language, tsv
 )
 SELECT
     %(tenant)s, r.path, r.chunk, r.id, r.blob, r.revision, r.folder, r.title, r.text, r.meta, r.projection,
-    r.projection_hash, r.updated_at, to_tsvector(%(language)s::regconfig, r.projection)
+    r.projection_hash, r.updated_at, r.language, docmem.words(coalesce(r.language, %(language)s)::regconfig, r.projection)
 FROM json_to_recordset(%(rows)s::json) AS r (
     path text, chunk integer, id text, blob text, revision text, folder text, title text, text text, meta jsonb,
-    projection text, projection_hash text, updated_at timestamptz
+    projection text, projection_hash text, updated_at timestamptz, language text
 )
 ON CONFLICT (tenant_id, path, chunk) DO UPDATE SET
     id = excluded.id, blob = excluded.blob, revision = excluded.revision, folder = excluded.folder, title =
     excluded.title, text = excluded.text, meta = excluded.meta, projection = excluded.projection, projection_hash =
-    excluded.projection_hash, updated_at = excluded.updated_at, tsv = excluded.tsv;
+    excluded.projection_hash, updated_at = excluded.updated_at, language = excluded.language, tsv = excluded.tsv;
 
 -- name: shorten_documents
 DELETE FROM docmem.document AS d

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from docmem import languages
 from docmem.model import Document, Memory, Profile
 from docmem.projection import project_document, project_memory, projection_hash
 from docmem.tenant_config import TenantConfig
@@ -49,6 +50,7 @@ def memory_row(memory: Memory, blob: str, trace: Trace) -> dict[str, Any]:
         "projection_hash": projection_hash(projection),
         "created_at": _time(trace.created),
         "updated_at": _time(trace.updated),
+        "language": languages.configuration(memory.language),
     }
 
 
@@ -96,6 +98,7 @@ def _chunk_row(document: Document, chunk: int, blob: str, trace: Trace) -> dict[
         "projection": projection,
         "projection_hash": projection_hash(projection),
         "updated_at": _time(trace.updated),
+        "language": languages.configuration(document.language),
     }
 
 

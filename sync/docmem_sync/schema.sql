@@ -13,7 +13,8 @@ CREATE TABLE docmem.sync_state (
     PRIMARY KEY (tenant_id)
 );
 
--- The last valid docmem.yaml. `language` is the one that every tsv of the tenant was made with.
+-- The last valid docmem.yaml. `language` is the one that the tenant's tsv were made with; `languages`: those of texts
+-- that name their own.
 CREATE TABLE docmem.tenant_config (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
     config jsonb NOT NULL,
@@ -23,6 +24,7 @@ CREATE TABLE docmem.tenant_config (
     weights jsonb NOT NULL,
     blob text,
     revision text NOT NULL,
+    languages text[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant_id)
 );
 
@@ -54,6 +56,7 @@ CREATE TABLE docmem.memory (
     tsv tsvector NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
+    language text,
     PRIMARY KEY (tenant_id, id)
 );
 
@@ -105,6 +108,7 @@ CREATE TABLE docmem.document (
     projection_hash text NOT NULL,
     tsv tsvector NOT NULL,
     updated_at timestamptz NOT NULL,
+    language text,
     PRIMARY KEY (tenant_id, path, chunk)
 );
 
@@ -179,6 +183,19 @@ CREATE TABLE docmem.profile_history (
     PRIMARY KEY (tenant_id, subject, step)
 );
 
+-- Which sets of vectors a tenant has.
+-- `serves`: its vectors answer questions; another model's set is built beside it and serves once it is complete.
+-- `indexed`: it has an HNSW index of its own. `revision`: up to there every text has a vector.
+CREATE TABLE docmem.vector_set (
+    tenant_id text NOT NULL CHECK (tenant_id <> ''),
+    set text NOT NULL,
+    serves boolean NOT NULL,
+    indexed boolean NOT NULL,
+    revision text,
+    used_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, set)
+);
+
 -- Files that can't be read as format 1. What they said last stays served; a file waits here until its blob changes.
 CREATE TABLE docmem.quarantine (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
@@ -197,6 +214,8 @@ CREATE TABLE docmem.quarantine (
 CREATE INDEX memory_subject ON docmem.memory (tenant_id, subject);
 CREATE INDEX memory_path ON docmem.memory (tenant_id, path);
 CREATE INDEX memory_history_subject ON docmem.memory_history (tenant_id, subject);
+CREATE INDEX memory_language ON docmem.memory (tenant_id, language) WHERE language IS NOT NULL;
+CREATE INDEX document_language ON docmem.document (tenant_id, language) WHERE language IS NOT NULL;
 
 -- Without a tenant the setting is NULL, after a transaction '': neither is anybody's.
 -- Consolidations that failed for good. Operational: a rebuild keeps it, and losing it loses no memory.
@@ -261,6 +280,12 @@ CREATE POLICY tenant ON docmem.document_vector
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
+ALTER TABLE docmem.vector_set ENABLE ROW LEVEL SECURITY;
+ALTER TABLE docmem.vector_set FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON docmem.vector_set
+    USING (tenant_id = current_setting('app.current_tenant', true))
+    WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
 ALTER TABLE docmem.quarantine ENABLE ROW LEVEL SECURITY;
 ALTER TABLE docmem.quarantine FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON docmem.quarantine
@@ -291,7 +316,27 @@ CREATE POLICY tenant ON docmem.revision_map
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 4;
+-- A text as somebody types it who leaves accents out. Built in: the extension unaccent isn't everywhere.
+CREATE FUNCTION docmem.folded(text text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN translate(
+    replace(replace(replace(replace(
+        normalize(regexp_replace(
+            normalize(text, NFD), '([A-Za-z\u0391-\u03a9\u03b1-\u03c9])[\u0300-\u036f]+', '\1', 'g'
+        ), NFC),
+        'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'þ', 'th'),
+    'øØłŁđĐðÐıİ', 'oOlLdDdDii'
+);
+
+-- The lexemes of a text. With accents: those of the text as it is, which stem best, and those without accents, at the
+-- same places. In UTF-8 only a text of ASCII has as many bytes as characters.
+CREATE FUNCTION docmem.words(language regconfig, text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN octet_length(text) = char_length(text) THEN to_tsvector(language, text)
+    ELSE (to_tsvector(language, normalize(text, NFC))::text || ' '
+          || to_tsvector(language, docmem.folded(text))::text)::tsvector
+END;
+
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 5;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;

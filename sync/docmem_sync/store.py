@@ -125,6 +125,8 @@ class Store:
         for batch, text in rows.batches(documents):
             self.run("upsert_documents", rows=text, language=language)
             self.run("forget_document_vectors", keys=list({row["path"] for row in batch}))
+        if plan.serve or plan.delete:
+            self.run("list_languages")
         self._quarantine(plan.quarantine, revision)
         if plan.release:
             self.run("release", paths=list(plan.release))
@@ -138,6 +140,7 @@ class Store:
     def write_state(self, revision: str) -> None:
         """Move the watermark, in the transaction of its effect."""
         self.run("write_state", revision=revision, projection=VERSION)
+        self.run("recheck_vectors", revision=revision)
 
     def _delete(self, deleted: Sequence[Row]) -> None:
         kinds: dict[str, list[str]] = {}
