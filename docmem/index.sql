@@ -30,34 +30,67 @@ SELECT coalesce(array_agg(DISTINCT lexeme), '{}') AS lexemes,
        string_agg(DISTINCT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
 FROM asked;
 
+-- name: frequencies
+-- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair sample
+-- of a tenant; of a subject's memories it is nearly always all. Only one of the first two arms reads anything.
+WITH memory AS MATERIALIZED (
+    (SELECT tsv FROM docmem.memory
+     WHERE tenant_id = %(tenant)s AND %(memories)s AND %(subject)s::text IS NULL
+     ORDER BY id LIMIT %(sample)s)
+    UNION ALL
+    (SELECT tsv FROM docmem.memory
+     WHERE tenant_id = %(tenant)s AND %(memories)s AND subject = %(subject)s
+     LIMIT %(sample)s)
+), document AS MATERIALIZED (
+    SELECT tsv FROM docmem.document
+    WHERE tenant_id = %(tenant)s AND folder = ANY (%(folders)s::text[])
+    ORDER BY id LIMIT %(sample)s
+), found AS (
+    SELECT lexeme, count(*) FILTER (WHERE remembered) AS in_memories, count(*) AS in_all
+    FROM (SELECT tsv, true AS remembered FROM memory UNION ALL SELECT tsv, false FROM document) AS text,
+         unnest(tsvector_to_array(tsv)) AS lexeme
+    WHERE lexeme = ANY (%(lexemes)s::text[])
+    GROUP BY lexeme
+)
+SELECT lexeme, coalesce(in_memories, 0) AS in_memories, coalesce(in_all, 0) AS in_all,
+       (SELECT count(*) FROM memory) AS memories,
+       (SELECT count(*) FROM document) AS documents
+FROM unnest(%(lexemes)s::text[]) AS lexeme
+LEFT JOIN found USING (lexeme);
+
 -- name: memories_by_words
+-- The lexemes' weights decide (evals/README.md). `ts_rank`, which knows none, chooses who is weighed and breaks ties.
+WITH candidate AS MATERIALIZED (
+    SELECT m.id, ts_rank(m.tsv, %(query)s::tsquery)::float8 AS rank,
+           ARRAY(SELECT unnest(tsvector_to_array(m.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
+    FROM docmem.memory m
+    WHERE m.tenant_id = %(tenant)s
+      AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
+      AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
+      AND m.kind = ANY (%(kinds)s::text[])
+      AND (m.valid_from IS NULL OR m.valid_from <= now())
+      AND (m.valid_until IS NULL OR m.valid_until > now())
+      AND (m.expires IS NULL OR m.expires > now())
+      AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
+                   < (%(retention)s::jsonb ->> m.kind)::numeric, true)
+      AND m.tsv @@ %(query)s::tsquery
+    ORDER BY rank DESC, m.id
+    LIMIT %(candidates)s
+), weighed AS MATERIALIZED (
+    SELECT c.id, c.shared,
+           (SELECT sum(word.weight) FROM unnest(%(lexemes)s::text[], %(weights)s::float8[]) AS word (lexeme, weight)
+            WHERE word.lexeme = ANY (c.shared)) + c.rank / 1000 AS strength
+    FROM candidate c
+    ORDER BY strength DESC, c.id
+    LIMIT %(limit)s
+)
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
-       ts_rank(m.tsv, %(query)s::tsquery)::float8 AS strength,
-       ARRAY(SELECT unnest(tsvector_to_array(m.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
-FROM docmem.memory m
-WHERE m.tenant_id = %(tenant)s
-  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
-  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
-  AND m.kind = ANY (%(kinds)s::text[])
-  AND (m.valid_from IS NULL OR m.valid_from <= now())
-  AND (m.valid_until IS NULL OR m.valid_until > now())
-  AND (m.expires IS NULL OR m.expires > now())
-  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
-               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
-  AND m.tsv @@ %(query)s::tsquery
-ORDER BY strength DESC, m.id
-LIMIT %(limit)s;
-
--- name: everywhere
--- Lexemes that stand in most of a subject's memories (their name, "the traveller") and tell none of them from another.
-WITH own AS (SELECT tsv FROM docmem.memory WHERE tenant_id = %(tenant)s AND subject = %(subject)s),
-     total AS (SELECT count(*) AS memories FROM own)
-SELECT lexeme
-FROM total, unnest(%(lexemes)s::text[]) AS lexeme
-WHERE total.memories >= %(at_least)s
-  AND (SELECT count(*) FROM own WHERE lexeme = ANY (tsvector_to_array(own.tsv))) > %(share)s * total.memories;
+       w.strength, w.shared
+FROM weighed w
+JOIN docmem.memory m ON m.tenant_id = %(tenant)s AND m.id = w.id
+ORDER BY w.strength DESC, m.id;
 
 -- name: memories_by_vector
 -- By key and sort: exact, and for the few vectors of a subject faster than any index.
@@ -120,16 +153,43 @@ ORDER BY array_position(%(paths)s::text[], path), chunk
 LIMIT %(limit)s;
 
 -- name: documents_by_words
+-- As memories_by_words. What stands next to a hit lends it strength: the chunks around it, and the files around it in a
+-- numbered series (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
+WITH candidate AS MATERIALIZED (
+    SELECT d.path, d.chunk, ts_rank(d.tsv, %(query)s::tsquery)::float8 AS rank,
+           ARRAY(SELECT unnest(tsvector_to_array(d.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
+    FROM docmem.document d
+    WHERE d.tenant_id = %(tenant)s
+      AND d.folder = ANY (%(folders)s::text[])
+      AND d.tsv @@ %(query)s::tsquery
+    ORDER BY rank DESC, d.path, d.chunk
+    LIMIT %(candidates)s
+), weighed AS MATERIALIZED (
+    SELECT c.path, c.chunk, c.shared,
+           (SELECT sum(word.weight) FROM unnest(%(lexemes)s::text[], %(weights)s::float8[]) AS word (lexeme, weight)
+            WHERE word.lexeme = ANY (c.shared)) + c.rank / 1000 AS own,
+           regexp_replace(c.path, '[0-9]{1,9}[.]md$', '') AS series,
+           substring(c.path FROM '([0-9]{1,9})[.]md$')::integer AS number
+    FROM candidate c
+), placed AS MATERIALIZED (
+    SELECT w.path, w.chunk, w.shared,
+           w.own + coalesce((
+               SELECT sum(around.own * CASE abs(around.chunk - w.chunk) + coalesce(abs(around.number - w.number), 0)
+                                       WHEN 1 THEN %(next)s ELSE %(next_but_one)s END::float8)
+               FROM weighed around
+               WHERE (around.path = w.path AND abs(around.chunk - w.chunk) IN (1, 2))
+                  OR (around.series = w.series AND around.chunk = w.chunk AND abs(around.number - w.number) IN (1, 2))
+           ), 0) AS strength
+    FROM weighed w
+    ORDER BY strength DESC, w.path, w.chunk
+    LIMIT %(limit)s
+)
 SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
        extract(epoch FROM now() - d.updated_at)::float8 AS age,
-       ts_rank(d.tsv, %(query)s::tsquery)::float8 AS strength,
-       ARRAY(SELECT unnest(tsvector_to_array(d.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
-FROM docmem.document d
-WHERE d.tenant_id = %(tenant)s
-  AND d.folder = ANY (%(folders)s::text[])
-  AND d.tsv @@ %(query)s::tsquery
-ORDER BY strength DESC, d.path, d.chunk
-LIMIT %(limit)s;
+       p.strength, p.shared
+FROM placed p
+JOIN docmem.document d ON d.tenant_id = %(tenant)s AND d.path = p.path AND d.chunk = p.chunk
+ORDER BY p.strength DESC, d.path, d.chunk;
 
 -- name: documents_by_vector
 SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,

@@ -21,7 +21,7 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import NotFound
-from docmem.index import READING, Index, Reader, Scope, Words
+from docmem.index import READING, Frequencies, Index, Reader, Scope, Words
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import subject_key
@@ -47,7 +47,7 @@ class Hit:
     """Something found. `relevance` is 0 to 1, 1 for the best of its search; `age` in seconds.
 
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
-    arm's.
+    arm's. The ranks are those in each arm, from 1.
     """
 
     id: str
@@ -67,6 +67,8 @@ class Hit:
     shared: frozenset[str] = frozenset()
     matched: int | None = None
     cosine: float | None = None
+    lexical_rank: int | None = None
+    vector_rank: int | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -86,7 +88,10 @@ class Hit:
             "revision": self.revision,
             "signals": {
                 "relevance": round(self.relevance, 6),
+                "lexical_rank": self.lexical_rank,
                 "matched": self.matched,
+                "words": sorted(self.shared),
+                "vector_rank": self.vector_rank,
                 "cosine": None if self.cosine is None else round(self.cosine, 4),
                 "age_days": round(self.age / _DAY, 2),
                 "importance": self.importance,
@@ -173,6 +178,20 @@ def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[st
     return tuple(hit for hit in counted if (hit.matched or 0) > 1 or (content - everywhere) & hit.shared)
 
 
+def rarity(common: Frequencies) -> dict[str, float]:
+    """What each lexeme counts: the idf of BM25 in the form that is never negative (Robertson and Zaragoza 2009)."""
+    return {
+        lexeme: math.log1p((common.texts - found + 0.5) / (found + 0.5)) for lexeme, found in common.in_texts.items()
+    }
+
+
+def everywhere(common: Frequencies) -> frozenset[str]:
+    """The lexemes that stand in most of a subject's memories (their name, "the traveller"): they tell none apart."""
+    if common.memories < _FEW:
+        return frozenset()
+    return frozenset(lexeme for lexeme, found in common.in_memories.items() if found > _EVERYWHERE * common.memories)
+
+
 def telling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Without the hits that share less than half of the question's lexemes that the best one shares.
 
@@ -203,6 +222,8 @@ def _merged(first: Hit, second: Hit) -> Hit:
         first,
         shared=first.shared | second.shared,
         matched=second.matched if first.matched is None else first.matched,
+        lexical_rank=first.lexical_rank or second.lexical_rank,
+        vector_rank=first.vector_rank or second.vector_rank,
         cosine=second.cosine if first.cosine is None else first.cosine,
     )
 
@@ -253,9 +274,13 @@ def find(index: Index, question: Question, policies: Policies, vector: QueryVect
     words = index.question(scrub(question.text)[0][:_QUESTION_CHARS], languages=policies.languages)
     arms = []
     if words.query:
-        arms.append(Arm(_by_words(index, scope, question, words), policies.weights.lexical))
+        hits = _by_words(index, scope, question, words)
+        ranked = (replace(hit, lexical_rank=rank) for rank, hit in enumerate(hits, start=1))
+        arms.append(Arm(tuple(ranked), policies.weights.lexical))
     if vector is not None and vector.vector:
-        arms.append(Arm(_by_vector(index, scope, question, vector), policies.weights.vector))
+        hits = _by_vector(index, scope, question, vector)
+        ranked = (replace(hit, vector_rank=rank) for rank, hit in enumerate(hits, start=1))
+        arms.append(Arm(tuple(ranked), policies.weights.vector))
     if not arms and not question.is_goal:
         return SearchResult("recency", recent(index, scope, policies, limit=question.limit))
     return SearchResult(degraded, fuse(arms, k=policies.weights.rrf_k))
@@ -269,15 +294,14 @@ def recent(index: Index, scope: Scope, policies: Policies, *, limit: int) -> tup
 
 def _by_words(index: Index, scope: Scope, question: Question, words: Words) -> tuple[Hit, ...]:
     limit = max(ARM, question.limit)
-    rows = index.memories_by_words(scope, words, limit=limit) if question.kinds else []
-    documents = index.documents_by_words(question.folders, words, limit=limit) if question.folders else []
+    common = index.frequencies(words, subject=question.subject, memories=bool(question.kinds), folders=question.folders)
+    weights = rarity(common)
+    rows = index.memories_by_words(scope, words, weights, limit=limit) if question.kinds else []
+    documents = index.documents_by_words(question.folders, words, weights, limit=limit) if question.folders else []
     ranked = _strongest([(row["strength"], _memory(row)) for row in rows], documents, limit)
     if not question.is_goal:
         return ranked
-    everywhere: frozenset[str] = frozenset()
-    if question.subject is not None:
-        everywhere = index.everywhere(question.subject, words.content, at_least=_FEW, share=_EVERYWHERE)
-    return about(ranked, words.content, everywhere)
+    return about(ranked, words.content, everywhere(common) if question.subject is not None else frozenset())
 
 
 def _by_vector(index: Index, scope: Scope, question: Question, vector: QueryVector) -> tuple[Hit, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,9 +13,9 @@ from docmem.document import scrub
 from docmem.embedding import LocalEmbedder
 from docmem.errors import InvalidName, NotFound
 from docmem.files import render_memory
-from docmem.index import Reader
+from docmem.index import Frequencies, Reader
 from docmem.model import Memory
-from docmem.recall import Arm, Hit, SearchResult, about, fuse, judge, policies, search, telling
+from docmem.recall import Arm, Hit, SearchResult, about, everywhere, fuse, judge, policies, rarity, search, telling
 from docmem.tenant_config import Weights
 from docmem_sync.sync import sync_tenant
 from tests.support.index import rows
@@ -104,6 +105,21 @@ def test_one_word_that_stands_everywhere_tells_nothing_and_two_tell_something() 
     content = frozenset({"ana", "tour", "hole"})
     hits = [hit("a", shared=frozenset({"ana"})), hit("b", shared=frozenset({"ana", "tour"}))]
     assert [found.id for found in about(hits, content, frozenset({"ana", "tour"}))] == ["b"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one_and_none_counts_less_than_nothing() -> None:
+    weights = rarity(Frequencies(texts=100, in_texts={"nowhere": 0, "once": 1, "half": 50, "always": 100}))
+    assert list(weights) == sorted(weights, key=lambda lexeme: -weights[lexeme])
+    assert weights["once"] == pytest.approx(math.log(1 + 99.5 / 1.5))
+    assert weights["half"] == pytest.approx(math.log(2))
+    assert weights["always"] > 0
+
+
+def test_what_stands_everywhere_is_told_of_memories_alone_and_only_of_many() -> None:
+    counts = {"ana": 9, "tour": 4, "tea": 1}
+    many = Frequencies(memories=10, texts=200, in_memories=counts, in_texts={"ana": 9, "tour": 190, "tea": 150})
+    assert everywhere(many) == {"ana"}
+    assert everywhere(Frequencies(memories=7, texts=7, in_memories={"ana": 7}, in_texts={"ana": 7})) == frozenset()
 
 
 def test_what_shares_little_beside_the_best_tells_a_prompt_nothing() -> None:
@@ -338,3 +354,37 @@ def test_another_language_of_the_tenant_leaves_those_of_its_texts(indexed: Setti
     assert rows(indexed, "SELECT language, languages FROM docmem.tenant_config") == [
         {"language": "german", "languages": []}
     ]
+
+
+# ------------------------------------------------------------------------------------------------ words and places
+
+
+def test_one_rare_word_finds_more_than_two_common_ones(acme: Settings) -> None:
+    common = [memory(f"The traveller booked hotel number {number} again.", number=number) for number in range(12)]
+    serve(acme, *common, memory("A marmot ate the boots of the guide."))
+    first = search(acme, "acme", "Which hotel had the marmot that the traveller booked?", subject="ana").hits[0]
+    assert first.text == "A marmot ate the boots of the guide."
+
+
+def test_the_file_next_to_a_hit_in_a_numbered_series_goes_before_one_that_stands_alone(acme: Settings) -> None:
+    serve(
+        acme,
+        corpus__call_3=b"Is the ferry to Corfu still running in winter?\n",
+        corpus__call_4=b"The ferry stops in November.\n",
+        corpus__aside=b"The ferry has a bar.\n",
+    )
+    found = [hit.path for hit in search(acme, "acme", "ferry Corfu winter", subject="ana").hits]
+    assert found == ["corpus/call_3.md", "corpus/call_4.md", "corpus/aside.md"]
+
+
+def test_a_number_too_long_for_a_series_is_a_name(acme: Settings) -> None:
+    files: Any = {f"corpus__{'9' * 40}{end}": b"The ferry stops in November.\n" for end in (1, 2)}
+    serve(acme, **files)
+    assert len(search(acme, "acme", "ferry").hits) == 2
+
+
+def test_each_question_of_a_large_tenant_is_weighed_by_a_sample(acme: Settings) -> None:
+    many = [memory(f"Guest {number} likes tea and asked for room {number}.", number=number) for number in range(450)]
+    serve(acme, *many, memory("Guest 900 likes sauna and tea."))
+    assert texts(search(acme, "acme", "Who likes tea and sauna?"))[0] == "Guest 900 likes sauna and tea."
+    assert texts(search(acme, "acme", "Who likes tea in room 417?"))[0].endswith("room 417.")

@@ -65,7 +65,13 @@ def search(
         click.echo(f"{row['score']:.3f}  {row['id']}  {one_line(row['text'])}")
         click.echo(f"       {row['path']} at {short(row['revision'])}")
         if explain:
-            click.echo("       " + ", ".join(f"{name} {value}" for name, value in row["signals"].items()))
+            click.echo("       " + ", ".join(f"{name} {_signal(value)}" for name, value in row["signals"].items()))
+
+
+def _signal(value: object) -> str:
+    if value is None:
+        return "none"
+    return " ".join(value) if isinstance(value, list) else str(value)
 
 
 @click.command(short_help="Print what a prompt would be given.")
