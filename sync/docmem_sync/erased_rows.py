@@ -40,7 +40,8 @@ class ErasedRows:
             time.sleep(0.05)
 
     def delete(self, journal: Journal) -> dict[str, int]:
-        """Delete what belongs to the journal's target; rows by table, where there were any."""
+        """Delete what belongs to the journal's target; rows by table, where there were any. Caches are told."""
+        Store(self.cursor, self.tenant).notify(None)
         if journal.target.kind == "tenant":
             return self._counted((table, self._run("delete_all", table)) for table in self._tables())
         return self._counted(self._deletions(journal))

@@ -199,3 +199,23 @@ ON CONFLICT (tenant_id, path) DO UPDATE SET
 
 -- name: release
 DELETE FROM docmem.quarantine WHERE tenant_id = %(tenant)s AND path = ANY(%(paths)s);
+
+-- name: prune_traces
+DELETE FROM docmem.trace WHERE tenant_id = %(tenant)s AND at < now() - interval '30 days';
+
+-- name: open_channel
+INSERT INTO docmem.channel (tenant_id) VALUES (%(tenant)s) ON CONFLICT (tenant_id) DO NOTHING;
+
+-- name: notify
+-- Tell those who cache what has changed, once this is committed: the tenant's hash, then each subject's, or a star for
+-- the whole tenant (`subjects` null, or too many of them: a payload of 8,000 bytes would abort the transaction).
+SELECT pg_notify(
+    'docmem', said.tenant || CASE WHEN length(said.subjects) <= 6900 THEN said.subjects ELSE ' *' END
+)
+FROM (
+    SELECT left(encode(sha256(convert_to(c.key || 'tenant', 'UTF8')), 'hex'), 16) AS tenant,
+           (SELECT string_agg(' ' || left(encode(sha256(convert_to(c.key || s, 'UTF8')), 'hex'), 16), '')
+            FROM unnest(%(subjects)s::text[]) AS s) AS subjects
+    FROM docmem.channel c
+    WHERE c.tenant_id = %(tenant)s
+) AS said;

@@ -37,11 +37,13 @@ WHERE c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
 ORDER BY c.relname;
 
 -- name: writable_tables
--- Tables that this session's role may write to.
+-- Tables that this session's role may write to, and a reader may not.
 SELECT c.relname AS table
 FROM pg_class AS c
 WHERE c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
-  AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+  AND has_table_privilege(
+      c.oid, CASE WHEN c.relname IN ('usage', 'trace') THEN '' ELSE 'INSERT, UPDATE, ' END || 'DELETE, TRUNCATE'
+  )
 ORDER BY c.relname;
 
 -- name: unreadable_tables

@@ -142,6 +142,15 @@ class Store:
         self.run("write_state", revision=revision, projection=VERSION)
         self.run("recheck_vectors", revision=revision)
 
+    def notify(self, subjects: Collection[str] | None) -> None:
+        """Tell caches, at the commit, that something about these subjects changed; None: of the whole tenant."""
+        self.run("open_channel")
+        self.run("notify", subjects=None if subjects is None else list(subjects))
+
+    def prune(self) -> None:
+        """Let traces go that are past their time."""
+        self.run("prune_traces")
+
     def _delete(self, deleted: Sequence[Row]) -> None:
         kinds: dict[str, list[str]] = {}
         for row in deleted:

@@ -145,6 +145,7 @@ class _Job:
                 store = Store(cursor, self.repo.tenant)
                 self._lock(store)
                 done = self._mirror(store)
+                store.prune()
             done = self._embed(done, embedder)
         maintenance.if_due(self.repo)
         return replace(done, seconds=time.monotonic() - started)
@@ -162,6 +163,9 @@ class _Job:
         if embedder is None:
             return done
         embedded = embed.embed(self.connection, self.repo.tenant, embedder=embedder)
+        if embedded:
+            with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
+                Store(cursor, self.repo.tenant).notify(None)
         left = embed.pending(self.connection, self.repo.tenant, model=embedder.model)
         return replace(done, embedded=embedded, pending_embeddings=left)
 
@@ -203,8 +207,12 @@ class _Job:
         if config is not None:
             store.write_config(*config)
         store.apply(work.plan, traces, head)
-        store.restamp(work.restamps(traces))
+        restamps = work.restamps(traces)
+        store.restamp(restamps)
         store.write_state(head)
+        _notify(
+            store, [item.path for item in (*work.plan.serve, *work.plan.delete)] + [row.path for row, _ in restamps]
+        )
 
     def _reads_all(self, state: Mark | None) -> bool:
         return self.rebuild or (state is not None and state.projection != VERSION)
@@ -233,6 +241,13 @@ class _Job:
             hint=f"if it is meant: docmem sync {self.repo.tenant} --confirm-deletes",
             plan=lines,
         )
+
+
+def _notify(store: Store, paths: Sequence[str]) -> None:
+    """Tell caches whose memory changed. What belongs to nobody (a document, the settings) concerns all of the tenant."""
+    subjects = {place(path).subject for path in paths}
+    if subjects:
+        store.notify(None if "" in subjects else subjects)
 
 
 def _branch_gone(repo: Repository, what: str) -> NotFound:
