@@ -7,7 +7,7 @@ operator's and stands above the preamble; everything under it is data. Each entr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
@@ -16,15 +16,23 @@ from typing import Any, Literal, TypeAlias
 from docmem.fence import CLOSE, OPEN, clean, one_line
 from docmem.names import normalized
 
-Block: TypeAlias = Literal["steering", "preferences", "persona", "conventions", "facts", "episodes", "documents"]
+Block: TypeAlias = Literal[
+    "steering", "preferences", "persona", "strategy", "conventions", "facts", "learned", "episodes", "experiments",
+    "documents",
+]  # fmt: skip
+Tokenizer: TypeAlias = Callable[[str], int]
+"""Counts the tokens of a text."""
 
 HEADINGS: Mapping[Block, str] = {
     "steering": "Rules set by the operator:",
     "preferences": "Preferences the user stated:",
     "persona": "Profile of the user:",
+    "strategy": "Strategy for now:",
     "conventions": "Conventions:",
     "facts": "Facts and knowledge:",
+    "learned": "What was learned:",
     "episodes": "What happened:",
+    "experiments": "What was tried:",
     "documents": "Documents:",
 }
 """The blocks of a packet in their order, each with its heading."""
@@ -39,7 +47,14 @@ PREAMBLE = (
 MARK = "…"
 """Stands where a text was cut."""
 
-_SHARE: Mapping[Block, float] = {"steering": 0.5, "persona": 0.4, "conventions": 0.4}
+_SHARE: Mapping[Block, float] = {"steering": 0.5, "persona": 0.4, "strategy": 0.3, "conventions": 0.4}
+"""Of the tokens: the most that a block takes, where `budgets.blocks` doesn't say. So what the goal asks for has room."""
+
+_WORKED, _FAILED = "worked, a template", "failed, a warning"
+_VERDICTS: Mapping[str, str] = {
+    **dict.fromkeys(("worked", "won", "success", "adopted"), _WORKED),
+    **dict.fromkeys(("failed", "lost", "harmful", "rejected"), _FAILED),
+}
 _KEY_MAX = 60
 _PATH_MAX = 80
 
@@ -54,13 +69,20 @@ _OTHER = re.compile(r"[\u2000-\u2fff\ud800-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where an entry's text stands in `Packet.text`, and the file and commit it came from."""
+    """Where an entry's text stands in `Packet.text`, and the file and commit it came from.
+
+    And why it stands there: its block, since when it is so, what its line costs in tokens, and what recall saw in it.
+    """
 
     start: int
     end: int
     id: str
     path: str
     revision: str
+    block: Block = "facts"
+    since: datetime | None = None
+    cost: int = 0
+    signals: Mapping[str, float | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As in `inject --json`."""
@@ -72,10 +94,19 @@ class Span:
             "revision": self.revision,
         }
 
+    def explained(self, now: datetime) -> dict[str, Any]:
+        """As in `inject --explain --json`; the age in days."""
+        age = None if self.since is None else round((now - self.since).total_seconds() / 86_400, 2)
+        why = {"block": self.block, "age_days": age, "tokens": self.cost, "signals": dict(self.signals)}
+        return self.as_json() | why
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label."""
+    """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
+
+    `since` and `signals` go into its span.
+    """
 
     text: str
     id: str
@@ -85,6 +116,8 @@ class Entry:
     label: str = ""
     when: datetime | None = None
     multiline: bool = False
+    since: datetime | None = None
+    signals: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +179,17 @@ def estimate_tokens(text: str) -> int:
     return tokens + 3 * len(_OTHER.findall(text))
 
 
+def count_tokens(text: str, tokenizer: Tokenizer | None = None) -> int:
+    """Tokens of a text: exactly by a tokenizer, estimated without one. The one place that counts them."""
+    return estimate_tokens(text) if tokenizer is None else tokenizer(text)
+
+
+def verdict(meta: Any) -> str:
+    """How a past experiment is introduced: one that worked as a template, one that failed as a warning."""
+    said = meta.get("verdict") if isinstance(meta, Mapping) else meta
+    return _VERDICTS.get(str(said or "").strip().lower(), "no verdict")
+
+
 def shorten(text: str, limit: int) -> str:
     """`text` in at most `limit` characters: cut after a word, with a mark."""
     if len(text) <= limit:
@@ -188,15 +232,32 @@ def _value(value: Any) -> str:
     return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value)
 
 
-def build(tiers: Iterable[Tier], *, tokens: int, now: datetime, degraded: str | None = None) -> Packet:
-    """Lay the tiers out within a budget of `tokens`. Nothing to say is an empty text, without fence or headings."""
-    page = _Page(budget=tokens, year=now.year)
-    for tier in sorted(tiers, key=lambda tier: BLOCKS.index(tier.block)):
-        page.add(tier)
-    return replace(page.packet(), degraded=degraded)
+def build(
+    tiers: Iterable[Tier],
+    *,
+    tokens: int,
+    now: datetime,
+    blocks: Mapping[str, int] | None = None,
+    degraded: str | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Packet:
+    """Lay the tiers out within a budget of `tokens`. Nothing to say is an empty text, without fence or headings.
 
-
-_CLOSING = estimate_tokens(CLOSE)
+    `blocks`: the most tokens of a block. Without a `tokenizer` they are estimated. A tokenizer may count a whole
+    otherwise than its lines: what doesn't fit then goes, from the end.
+    """
+    laid = sorted(tiers, key=lambda tier: BLOCKS.index(tier.block))
+    most = None
+    while True:
+        page = _Page(budget=tokens, year=now.year, blocks=blocks or {}, tokenizer=tokenizer, most=most)
+        for tier in laid:
+            page.add(tier)
+        packet = page.packet()
+        if tokenizer is not None and packet.text:
+            packet = replace(packet, tokens=tokenizer(packet.text))
+        if packet.tokens <= tokens:
+            return replace(packet, degraded=degraded) if degraded else packet
+        most = len(packet.spans) - 1
 
 
 @dataclass
@@ -205,7 +266,11 @@ class _Page:
 
     budget: int
     year: int
-    text: str = ""
+    blocks: Mapping[str, int]
+    tokenizer: Tokenizer | None
+    most: int | None
+    text: list[str] = field(default_factory=list)
+    length: int = 0
     tokens: int = 0
     spans: list[Span] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
@@ -213,41 +278,49 @@ class _Page:
     scrubbed: int = 0
     under_preamble: bool = False
 
+    def __post_init__(self) -> None:
+        self.closing = self._count(CLOSE)
+
     def add(self, tier: Tier) -> None:
-        share = int(self.budget * _SHARE.get(tier.block, 1.0))
+        share = self.blocks.get(tier.block, int(self.budget * _SHARE.get(tier.block, 1.0)))
         spent = shown = 0
         opening = self._opening(tier.block)
+        opening_cost = self._count(opening) if tier.entries else 0
         for entry in tier.entries:
-            if shown >= tier.limit:
+            if shown >= tier.limit or len(self.spans) == self.most:
                 self.omitted += 1
                 continue
             line, span, removed = _line(entry, self.year)
-            if span is None or not self._fresh(entry, line[span[0] : span[1]]):
+            if span is None:
                 continue
-            cost = estimate_tokens(opening + line)
-            if spent + cost > share or self.tokens + cost > self._free():
+            marks = _marks(entry, line[span[0] : span[1]])
+            if not self.seen.isdisjoint(marks):
+                continue
+            cost = self._count(line)
+            if spent + opening_cost + cost > share or self.tokens + opening_cost + cost > self.budget - self.closing:
                 self.omitted += 1
                 continue
-            self._write(opening + line, len(opening), span, entry)
+            self._write(opening, line, span, entry, block=tier.block, cost=cost)
+            cost += opening_cost
             self.tokens += cost
             self.under_preamble |= tier.block != "steering"
             self.scrubbed += removed
-            spent, shown, opening = spent + cost, shown + 1, ""
-            self.seen |= _marks(entry, line[span[0] : span[1]])
+            spent, shown, opening, opening_cost = spent + cost, shown + 1, "", 0
+            self.seen |= marks
 
     def packet(self) -> Packet:
         if not self.spans:
             return Packet(omitted=self.omitted)
         return Packet(
-            text=self.text + CLOSE,
-            tokens=self.tokens + _CLOSING,
+            text="".join(self.text) + CLOSE,
+            tokens=self.tokens + self.closing,
             spans=tuple(self.spans),
             omitted=self.omitted,
             scrubbed=self.scrubbed,
         )
 
-    def _free(self) -> int:
-        return self.budget - _CLOSING
+    def _count(self, text: str) -> int:
+        return count_tokens(text, self.tokenizer)
 
     def _opening(self, block: Block) -> str:
         parts = [] if self.spans else [OPEN]
@@ -255,13 +328,23 @@ class _Page:
             parts.append(PREAMBLE)
         return "\n".join([*parts, HEADINGS[block], ""])
 
-    def _fresh(self, entry: Entry, shown: str) -> bool:
-        return not self.seen & _marks(entry, shown)
-
-    def _write(self, written: str, opening: int, span: tuple[int, int], entry: Entry) -> None:
-        at = len(self.text) + opening
-        self.spans.append(Span(at + span[0], at + span[1], entry.id, entry.path, entry.revision))
-        self.text += written
+    def _write(self, opening: str, line: str, span: tuple[int, int], entry: Entry, *, block: Block, cost: int) -> None:
+        at = self.length + len(opening)
+        self.spans.append(
+            Span(
+                start=at + span[0],
+                end=at + span[1],
+                id=entry.id,
+                path=entry.path,
+                revision=entry.revision,
+                block=block,
+                since=entry.since or entry.when,
+                cost=cost,
+                signals=entry.signals,
+            )
+        )
+        self.text += (opening, line)
+        self.length = at + len(line)
 
 
 def _marks(entry: Entry, shown: str) -> set[str]:
