@@ -48,7 +48,7 @@ MARK = "…"
 """Stands where a text was cut."""
 
 _SHARE: Mapping[Block, float] = {"steering": 0.5, "persona": 0.4, "strategy": 0.3, "conventions": 0.4}
-"""Of the tokens: the most that a block takes, where `budgets.blocks` doesn't say. So what the goal asks for has room."""
+"""Of the tokens, the most of a block where `budgets.blocks` says none: what the goal asks for keeps its room."""
 
 _WORKED, _FAILED = "worked, a template", "failed, a warning"
 _VERDICTS: Mapping[str, str] = {

@@ -210,9 +210,8 @@ class _Job:
         restamps = work.restamps(traces)
         store.restamp(restamps)
         store.write_state(head)
-        _notify(
-            store, [item.path for item in (*work.plan.serve, *work.plan.delete)] + [row.path for row, _ in restamps]
-        )
+        changed = [item.path for item in work.plan.serve] + [row.path for row in work.plan.delete]
+        _notify(store, changed + [row.path for row, _ in restamps])
 
     def _reads_all(self, state: Mark | None) -> bool:
         return self.rebuild or (state is not None and state.projection != VERSION)
@@ -244,7 +243,7 @@ class _Job:
 
 
 def _notify(store: Store, paths: Sequence[str]) -> None:
-    """Tell caches whose memory changed. What belongs to nobody (a document, the settings) concerns all of the tenant."""
+    """Tell caches whose memory changed. What is nobody's (a document, the settings) concerns the whole tenant."""
     subjects = {place(path).subject for path in paths}
     if subjects:
         store.notify(None if "" in subjects else subjects)
