@@ -7,8 +7,9 @@ cached across tenants gave small ones 0 rows without an error.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -120,6 +121,29 @@ def tenant_transaction(connection: psycopg.Connection[Any], tenant: str) -> Iter
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(_SQL()["set_tenant"], {"tenant": tenant_name(tenant)})
         yield cursor
+
+
+def run(
+    connection: psycopg.Connection[Any],
+    tenant: str,
+    statements: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    seconds: float,
+) -> list[list[DictRow]]:
+    """The rows of each of these statements, as one tenant, in one transaction and one round trip.
+
+    They go as one string, which Postgres runs as one transaction, so the tenant is gone with it. Nothing in it takes
+    longer than `seconds`. `connection` is in autocommit and in no transaction. psycopg's errors pass as they are.
+    """
+    limit = f"{max(1, math.ceil(seconds * 1000))}ms"
+    with psycopg.ClientCursor(connection, row_factory=dict_row) as cursor:
+        texts = [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
+        texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
+        cursor.execute("\n;\n".join(texts).encode())
+        found = []
+        while cursor.nextset():
+            found.append(cursor.fetchall() if cursor.description else [])
+        return found
 
 
 def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> ConnectionPool[Any]:

@@ -20,5 +20,10 @@ SELECT session_user::text AS role,
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('lock_timeout', '10s', true);
 
+-- name: set_turn
+-- The same for a turn, which waits for no lock and for no statement longer than it would for the answer.
+SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('lock_timeout', %(limit)s, true), set_config('statement_timeout', %(limit)s, true);
+
 -- name: schema_version
 SELECT docmem.schema_version() AS version;

@@ -1,4 +1,4 @@
-"""The index as a reader sees it: named statements, each within one tenant and a deadline.
+"""The index as a reader sees it: named statements, as one tenant and within a deadline, several in one round trip.
 
 A server that is stopped answers no timeout of its own, so the deadline is kept here: whatever is still waiting when
 it passes gets its socket shut down under it.
@@ -7,10 +7,11 @@ it passes gets its socket shut down under it.
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -91,12 +92,27 @@ class Scope:
         }
 
 
-class Index:
-    """One tenant's rows, inside one transaction."""
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A statement of index.sql by its name, and its parameters."""
 
-    def __init__(self, cursor: psycopg.Cursor[DictRow], tenant: str) -> None:
-        self._cursor = cursor
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Index:
+    """One tenant's rows. Each call is one transaction and one round trip, and waits until `deadline` at most."""
+
+    def __init__(self, connection: psycopg.Connection[Any], tenant: str, *, deadline: float) -> None:
+        self._connection = connection
         self._tenant = tenant
+        self._deadline = deadline
+
+    def run(self, *asks: Ask) -> list[list[DictRow]]:
+        """The rows of each of several statements, at once."""
+        left = max(0.001, self._deadline - time.monotonic())
+        statements = [(_SQL()[ask.name], ask.values) for ask in asks]
+        return db.run(self._connection, self._tenant, statements, seconds=left)
 
     def tenant(self) -> DictRow | None:
         """Revision and policies; None for a tenant that was never synced."""
@@ -107,10 +123,23 @@ class Index:
         row = self._one("revision")
         return row["revision"] if row else None
 
-    def question(self, text: str, *, languages: Sequence[str]) -> Words:
-        """The lexemes of a question in some text search configurations."""
-        row = self._one("question", question=text, languages=list(languages), filler=_filler())
-        return Words(tuple(row["lexemes"]), row["query"], frozenset(row["content"])) if row else Words()
+    def words(self, rows: Iterable[DictRow]) -> Words:
+        """A question out of the rows of `asked`."""
+        found = [(row["language"], row["lexeme"]) for row in rows]
+        lexemes = sorted({lexeme for _, lexeme in found})
+        filler = self._filler({language for language, _ in found})
+        content = {
+            lexeme for language, lexeme in found if lexeme not in filler[language] and not _SMALL.fullmatch(lexeme)
+        }
+        return Words(tuple(lexemes), " | ".join(map(_quoted, lexemes)) or None, frozenset(content))
+
+    def _filler(self, languages: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        """The lexemes of filler.txt by language; asked once a process."""
+        missing = [language for language in languages if language not in _fillers]
+        if missing:
+            [rows] = self.run(Ask("filler", {"languages": missing, "filler": _filler()}))
+            _fillers.update((row["language"], frozenset(row["lexemes"])) for row in rows)
+        return _fillers
 
     def frequencies(self, words: Words, *, subject: str | None, memories: bool, folders: Sequence[str]) -> Frequencies:
         """How common the lexemes are in the texts that a question is put to, or in a fair sample of them."""
@@ -129,15 +158,33 @@ class Index:
             in_texts={row["lexeme"]: row["in_all"] for row in rows},
         )
 
-    def memories_by_words(
-        self, scope: Scope, words: Words, weights: Mapping[str, float], *, limit: int
-    ) -> list[DictRow]:
-        """Best first, by the sum of the `weights` of the lexemes in each; `shared` are these lexemes."""
-        return self._rows("memories_by_words", **_weighed(words, weights), limit=limit, **scope.parameters())
+    def by_words(
+        self, scope: Scope, folders: Sequence[str], words: Words, weights: Mapping[str, float], *, limit: int
+    ) -> tuple[list[DictRow], list[DictRow]]:
+        """Memories and documents, each best first, by the sum of the `weights` of the lexemes in them.
 
-    def memories_by_vector(self, scope: Scope, vector: Sequence[float], *, set: str, limit: int) -> list[DictRow]:
-        """Nearest first; `strength` is the cosine."""
-        return self._rows("memories_by_vector", vector=_halfvec(vector), set=set, limit=limit, **scope.parameters())
+        `shared` are these lexemes; of a document, a neighbour in the text lends a part of its strength.
+        """
+        values = {**_weighed(words, weights), "limit": limit}
+        near = {"folders": list(folders), "next": _NEXT, "next_but_one": _NEXT_BUT_ONE}
+        return self._both(
+            Ask("memories_by_words", {**values, **scope.parameters()}) if scope.kinds else None,
+            Ask("documents_by_words", {**values, **near}) if folders else None,
+        )
+
+    def by_vector(
+        self, scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int
+    ) -> tuple[list[DictRow], list[DictRow]]:
+        """Memories and documents, each nearest first; `strength` is the cosine."""
+        values = {"vector": _halfvec(vector), "set": set, "limit": limit}
+        return self._both(
+            Ask("memories_by_vector", {**values, **scope.parameters()}) if scope.kinds else None,
+            Ask("documents_by_vector", {**values, "folders": list(folders)}) if folders else None,
+        )
+
+    def _both(self, memories: Ask | None, documents: Ask | None) -> tuple[list[DictRow], list[DictRow]]:
+        found = iter(self.run(*filter(None, (memories, documents))))
+        return next(found) if memories else [], next(found) if documents else []
 
     def memories_recent(self, scope: Scope, *, limit: int) -> list[DictRow]:
         """Newest first."""
@@ -155,34 +202,28 @@ class Index:
         """The documents at some paths, in the order asked, in chunks."""
         return self._rows("documents_at", paths=list(paths), limit=limit)
 
-    def documents_by_words(
-        self, folders: Sequence[str], words: Words, weights: Mapping[str, float], *, limit: int
-    ) -> list[DictRow]:
-        """As `memories_by_words`; a neighbour in the text lends a part of its strength."""
-        return self._rows(
-            "documents_by_words",
-            **_weighed(words, weights),
-            folders=list(folders),
-            limit=limit,
-            next=_NEXT,
-            next_but_one=_NEXT_BUT_ONE,
-        )
-
-    def documents_by_vector(
-        self, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int
-    ) -> list[DictRow]:
-        """Nearest first; `strength` is the cosine."""
-        return self._rows("documents_by_vector", folders=list(folders), vector=_halfvec(vector), set=set, limit=limit)
-
     def document_paths(self) -> list[str]:
         """All documents' paths, sorted."""
         return [row["path"] for row in self._rows("document_paths")]
 
     def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
-        return self._cursor.execute(_SQL()[name], {"tenant": self._tenant, **parameters}).fetchall()
+        return self.run(Ask(name, parameters))[0]
 
     def _one(self, name: str, **parameters: Any) -> DictRow | None:
-        return self._cursor.execute(_SQL()[name], {"tenant": self._tenant, **parameters}).fetchone()
+        return next(iter(self._rows(name, **parameters)), None)
+
+
+_fillers: dict[str, frozenset[str]] = {}
+_SMALL = re.compile("[0-9]{1,2}")
+
+
+def asked(text: str, languages: Sequence[str]) -> Ask:
+    """For `Index.words`: the lexemes of a question in some text search configurations."""
+    return Ask("question", {"question": text, "languages": list(languages)})
+
+
+def _quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _weighed(words: Words, weights: Mapping[str, float]) -> dict[str, Any]:
@@ -221,7 +262,7 @@ class Reader:
         self._watchdog = _Watchdog()
 
     def read(self, tenant: str, work: Callable[[Index], T]) -> T:
-        """Run `work` in one transaction as `tenant`.
+        """Run `work` on a connection as `tenant`.
 
         Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`.
         """
@@ -248,9 +289,8 @@ class Reader:
             with (
                 pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
                 self._watchdog.guard(connection, deadline),
-                db.tenant_transaction(connection, tenant) as cursor,
             ):
-                return work(Index(cursor, tenant))
+                return work(Index(connection, tenant, deadline=deadline))
         except PoolTimeout:
             raise self._late("no connection to Postgres") from None
 

@@ -13,22 +13,16 @@ WHERE s.tenant_id = %(tenant)s;
 SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: question
--- The lexemes of the question in each language that the tenant's texts are in, once, and all of them OR-ed. They are
--- quoted here and never parsed as query syntax. Where the language is unknown, English stop words go, or every "the"
--- would find everything. `content`: those that say what the question is about, without filler and bare small numbers,
--- which dates are full of.
-WITH asked AS (
-    SELECT DISTINCT lexeme,
-           lexeme !~ '^[0-9]{1,2}$'
-               AND lexeme <> ALL (tsvector_to_array(docmem.words(language::regconfig, %(filler)s))) AS is_content
-    FROM unnest(%(languages)s::text[]) AS language,
-         unnest(tsvector_to_array(docmem.words(language::regconfig, %(question)s))) AS lexeme
-    WHERE language <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[]
-)
-SELECT coalesce(array_agg(DISTINCT lexeme), '{}') AS lexemes,
-       coalesce(array_agg(DISTINCT lexeme) FILTER (WHERE is_content), '{}') AS content,
-       string_agg(DISTINCT '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ') AS query
-FROM asked;
+-- The lexemes of the question in each language that the tenant's texts are in. Where the language is unknown, English
+-- stop words go, or every "the" would find everything.
+SELECT language, lexeme
+FROM unnest(%(languages)s::text[]) AS language,
+     unnest(tsvector_to_array(docmem.words(language::regconfig, %(question)s))) AS lexeme
+WHERE language <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
+
+-- name: filler
+SELECT language, tsvector_to_array(docmem.words(language::regconfig, %(filler)s)) AS lexemes
+FROM unnest(%(languages)s::text[]) AS language;
 
 -- name: frequencies
 -- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair sample

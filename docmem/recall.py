@@ -21,7 +21,7 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import NotFound
-from docmem.index import READING, Frequencies, Index, Reader, Scope, Words
+from docmem.index import READING, Ask, Frequencies, Index, Reader, Scope, Words, asked
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import subject_key
@@ -264,14 +264,22 @@ class Question:
     """A goal gets only what it is about, and nothing where that is nothing. A search is asked for the best there is."""
 
 
-def find(index: Index, question: Question, policies: Policies, vector: QueryVector | None) -> SearchResult:
+def asking(question: Question, policies: Policies) -> Ask:
+    """What `Index.words` makes the question's words of, for who asks it along with other things."""
+    return asked(scrub(question.text)[0][:_QUESTION_CHARS], policies.languages)
+
+
+def find(
+    index: Index, question: Question, policies: Policies, vector: QueryVector | None, *, words: Words | None = None
+) -> SearchResult:
     """Everything related to a question, by relevance; the recent memories where a search had nothing to search by.
 
-    `vector` None: there is no embedder (`no_embedder`).
+    `vector` None: there is no embedder (`no_embedder`). `words`: the question's, where they are known already.
     """
     scope = Scope(question.subject, question.agent, question.kinds, policies.retention)
     degraded = "no_embedder" if vector is None else vector.degraded
-    words = index.question(scrub(question.text)[0][:_QUESTION_CHARS], languages=policies.languages)
+    if words is None:
+        words = index.words(index.run(asking(question, policies))[0])
     arms = []
     if words.query:
         hits = _by_words(index, scope, question, words)
@@ -296,8 +304,7 @@ def _by_words(index: Index, scope: Scope, question: Question, words: Words) -> t
     limit = max(ARM, question.limit)
     common = index.frequencies(words, subject=question.subject, memories=bool(question.kinds), folders=question.folders)
     weights = rarity(common)
-    rows = index.memories_by_words(scope, words, weights, limit=limit) if question.kinds else []
-    documents = index.documents_by_words(question.folders, words, weights, limit=limit) if question.folders else []
+    rows, documents = index.by_words(scope, question.folders, words, weights, limit=limit)
     ranked = _strongest([(row["strength"], _memory(row)) for row in rows], documents, limit)
     if not question.is_goal:
         return ranked
@@ -306,11 +313,7 @@ def _by_words(index: Index, scope: Scope, question: Question, words: Words) -> t
 
 def _by_vector(index: Index, scope: Scope, question: Question, vector: QueryVector) -> tuple[Hit, ...]:
     limit = max(ARM, question.limit)
-    rows, documents = [], []
-    if question.kinds:
-        rows = index.memories_by_vector(scope, vector.vector, set=vector.set, limit=limit)
-    if question.folders:
-        documents = index.documents_by_vector(question.folders, vector.vector, set=vector.set, limit=limit)
+    rows, documents = index.by_vector(scope, question.folders, vector.vector, set=vector.set, limit=limit)
     near = [(row["strength"], replace(_memory(row), cosine=row["strength"])) for row in rows]
     ranked = _strongest(near, documents, limit)
     return tuple(hit for hit in ranked if (hit.cosine or 0.0) >= vector.min_relevance)
