@@ -70,25 +70,38 @@ class Ledger:
         aside.replace(self.git_dir / LEDGER)
 
 
-def refusals(git_dir: Path, secret: Callable[[], bytes], *, old: str | None, new: str) -> list[str]:
-    """Why commits may not come in (by push, fetch or import) where `new` reaches them and `old` doesn't.
+def is_recorded(git_dir: Path) -> bool:
+    """Whether something was erased from this repo, or is just being."""
+    return is_erasing(git_dir) or (git_dir / LEDGER).exists()
 
-    Looks at every version of every file that they bring, not only at what differs in the end. `secret` is asked for
-    only where something was erased. Raises `ConfigError` where it is another one than the ledger's.
-    """
+
+def refusals(git_dir: Path, secret: Callable[[], bytes], *, old: str | None, new: str) -> list[str]:
+    """Why a push may not come in where `new` reaches what `old` doesn't. See `refused_paths`."""
     if is_erasing(git_dir):
         return ["an erase is at work, or was broken off: try again later (who keeps the store: docmem erase --resume)"]
+    return [
+        f"{path}: this was erased, and may not come back (make a new clone: yours still holds it)"
+        for path in refused_paths(git_dir, secret, old=old, new=new)
+    ]
+
+
+def refused_paths(
+    git_dir: Path, secret: Callable[[], bytes], *, old: str | None, new: str, objects: Path | None = None
+) -> list[str]:
+    """Files that were erased, among all that commits bring (by push, fetch or import) which `new` has and `old` hasn't.
+
+    Looks at every version of every file that they bring, not only at what differs in the end. `secret` is asked for
+    only where something was erased. `objects`: the repo to read, where it isn't this one. Raises `ConfigError` where
+    the secret is another one than the ledger's.
+    """
     if not (git_dir / LEDGER).exists():
         return []
-    ledger = Ledger(git_dir, secret())
-    brought = [(blob, path) for blob, path in git.brought_objects(git_dir, old, new) if path]
+    ledger, store = Ledger(git_dir, secret()), objects or git_dir
+    brought = [(blob, path) for blob, path in git.brought_objects(store, old, new) if path]
     found = {path for blob, path in brought if ledger.has_blob(blob)}
     memories = {blob: path for blob, path in brought if layout.place(path).kind == "memory" and path not in found}
-    for blob, data in git.read_blobs(git_dir, memories) if memories else ():
+    for blob, data in git.read_blobs(store, memories) if memories else ():
         memory = check.memory_id(memories[blob], data)
         if memory is not None and ledger.has_memory(memory):
             found.add(memories[blob])
-    return [
-        f"{path}: this was erased, and may not come back (make a new clone: yours still holds it)"
-        for path in sorted(found)
-    ]
+    return sorted(found)

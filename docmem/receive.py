@@ -181,7 +181,11 @@ def _note_confirmed(git_dir: Path, updates: Sequence[Update], options: Sequence[
 
 
 def _erased(push: Push) -> Iterator[str]:
-    yield from erased.refusals(push.git_dir, config.settings().secret_bytes, old=push.old, new=push.new)
+    yield from erased.refusals(push.git_dir, _secret(), old=push.old, new=push.new)
+
+
+def _secret() -> remote.Secret:
+    return config.settings().secret_bytes
 
 
 RULES: tuple[Rule, ...] = (_erased, _times, _engine_only, _faults, _deletes)
@@ -213,10 +217,10 @@ def _forwarded(git_dir: Path, updates: Sequence[Update], quarantine: Mapping[str
     """Push to the store's own origin first, where it has one: main moves only to what is accepted there."""
     for update in updates:
         try:
-            remote.land(git_dir, update.new or "", base=update.old, quarantine=quarantine)
+            remote.land(git_dir, update.new or "", base=update.old, secret=_secret(), quarantine=quarantine)
         except Conflict:
             with git.lock(git_dir):
-                remote.exchange(git_dir)
+                remote.exchange(git_dir, secret=_secret(), own_push=quarantine.get("GIT_QUARANTINE_PATH", ""))
             return ["main has moved upstream meanwhile: git pull, then push again"]
     return []
 

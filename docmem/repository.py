@@ -49,7 +49,7 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None, orig
     git.init(aside)
     hooks.install_store(aside, settings.root)
     try:
-        _begin(aside, origin, now or datetime.now(UTC))
+        _begin(settings, aside, origin, now or datetime.now(UTC))
     except DocmemError:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -64,14 +64,12 @@ def create(settings: Settings, tenant: str, *, now: datetime | None = None, orig
     return repository
 
 
-def _begin(git_dir: Path, origin: str | None, now: datetime) -> None:
-    if origin is not None:
-        remotes.set_url(git_dir, origin)
-    if remote.exchange(git_dir) == "fetched":
+def _begin(settings: Settings, git_dir: Path, origin: str | None, now: datetime) -> None:
+    if origin is not None and remote.connect(git_dir, origin, secret=settings.secret_bytes) == "fetched":
         _ = Snapshot(git_dir, git.resolve(git_dir) or "").config
         return
     git.commit(git_dir, base=None, files=template(), message=f"Lay down format {layout.FORMAT}\n", when=now)
-    remote.exchange(git_dir)
+    remote.exchange(git_dir, secret=settings.secret_bytes)
 
 
 def open(settings: Settings, tenant: str) -> Repository:
@@ -203,10 +201,10 @@ class Repository:
         ref = f"refs/docmem/tmp/out-{os.getpid()}-{secrets.token_hex(4)}"
         new = git.commit(self.git_dir, base=base, files=changed, message=message, when=now, author=author, ref=ref)
         try:
-            remote.land(self.git_dir, new, base=base)
+            remote.land(self.git_dir, new, base=base, secret=self.settings.secret_bytes)
             git.move_ref(self.git_dir, git.MAIN, new=new, old=base)
         except Conflict:
-            if remote.exchange(self.git_dir) == "fetched":
+            if remote.exchange(self.git_dir, secret=self.settings.secret_bytes) == "fetched":
                 self.poke()
             raise
         finally:
@@ -219,7 +217,7 @@ class Repository:
         if remotes.url(self.git_dir) is None:
             return "nothing"
         with self.locked():
-            moved = remote.exchange(self.git_dir)
+            moved = remote.exchange(self.git_dir, secret=self.settings.secret_bytes)
         if moved == "fetched":
             self.poke()
         return moved

@@ -17,8 +17,8 @@ from docmem.git import remotes
 from docmem.repository import Repository
 from tests.support.cli import Shell
 from tests.support.clones import Person
-from tests.support.git_http import serving
-from tests.support.repos import NOW, memory
+from tests.support.git_http import refusing, serving
+from tests.support.repos import NOW, memory, subject
 from tests.support.windows import JOB, Proposes, Tenant, operation, reply, turn
 
 TEA = memory("Ana likes tea.")
@@ -47,6 +47,12 @@ def origin(request: pytest.FixtureRequest, bare: Path) -> Iterator[str]:
 def a(settings: Settings, origin: str) -> Repository:
     """The first machine: it laid the tenant down."""
     return repository.create(settings, "acme", origin=origin, now=NOW)
+
+
+@pytest.fixture
+def near(settings: Settings, bare: Path) -> Repository:
+    """A machine whose origin is a path."""
+    return repository.create(settings, "acme", origin=str(bare), now=NOW)
 
 
 @pytest.fixture
@@ -86,7 +92,7 @@ def test_a_commit_is_at_origin_before_it_is_here(a: Repository, b: Repository) -
     theirs = write(b, "knowledge/b.md")
     assert a.exchange() == "fetched"
     assert a.head() == theirs
-    assert set(git.refs(a.git_dir, "refs")) == {git.MAIN, remote.SEEN, "refs/docmem/tmp/fetched"}
+    assert set(git.refs(a.git_dir, "refs")) == {git.MAIN, remote.SEEN}
 
 
 def test_two_machines_consolidate_one_tenant_without_loss(a: Repository, b: Repository) -> None:
@@ -192,6 +198,172 @@ def test_a_tenant_that_is_there_gets_an_origin_later_and_loses_it_again(
     assert at_origin(repo) == repo.head()
     assert shell("remote", "acme", "--remove").code == 0
     write(repo, "knowledge/a.md")
+
+
+def test_another_origin_is_looked_at_anew(
+    settings: Settings, tenant: str, origin: str, bare: Path, tmp_path: Path, shell: Shell
+) -> None:
+    """Taken away, or moved to a new, empty host: it was never there, and isn't called gone or rewritten."""
+    repo = repository.open(settings, tenant)
+    assert shell("remote", "acme", origin).code == 0
+    fresh = tmp_path / "fresh.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(fresh)], check=True)
+    assert shell("remote", "acme", str(fresh), "--json").json["moved"] == "pushed"
+    assert at_origin(repo) == repo.head()
+    assert shell("remote", "acme", "--remove").code == 0
+    assert set(git.refs(repo.git_dir, "refs")) == {git.MAIN}
+    subprocess.run(["git", "-C", str(bare), "update-ref", "-d", "refs/heads/main"], check=True)
+    assert shell("remote", "acme", origin, "--json").json["moved"] == "pushed"
+    write(repo, "knowledge/a.md")
+    assert at_origin(repo) == repo.head()
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "says"),
+    [
+        ("/nowhere/acme.git", 1, "can't be used"),
+        ("relative/acme.git", 1, "can't be used"),
+        ("http://127.0.0.1:1/acme.git", 75, "can't be reached"),
+        ("http://acme.invalid/acme.git", 75, "can't be reached"),
+        ("nosuch://host/acme.git", 1, "can't be used"),
+        ("--upload-pack=touch /tmp/x", 1, "can't be used"),
+        ("ext::sh -c true", 1, "can't be used"),
+    ],
+)
+def test_an_origin_that_does_not_answer_is_not_taken(
+    settings: Settings, tenant: str, bare: Path, shell: Shell, at: str, code: int, says: str
+) -> None:
+    """What, which one, what to do; 75 where the same may work later. The one before stays."""
+    repo = repository.open(settings, tenant)
+    for before in (None, str(bare)):
+        if before:
+            assert shell("remote", "acme", before).code == 0
+        failed = shell("remote", "acme", "--", at)
+        assert (failed.code, says in failed.err, at.split("/")[-1] in failed.err) == (code, True, True), failed.err
+        assert "\n  " in failed.err
+        assert remotes.url(repo.git_dir) == before
+        write(repo, f"knowledge/{len(str(before))}.md")
+
+
+def test_a_password_in_a_url_is_not_printed(settings: Settings, tenant: str, shell: Shell) -> None:
+    failed = shell("remote", "acme", "http://ana:hunter2@127.0.0.1:1/acme.git")
+    assert failed.code == 75
+    assert "http://127.0.0.1:1/acme.git" in failed.err
+    assert "hunter2" not in failed.err + failed.out
+
+
+def test_a_host_that_asks_for_a_password_that_nobody_gives_is_told_so(
+    settings: Settings, tenant: str, shell: Shell
+) -> None:
+    with refusing(401) as url:
+        failed = shell("remote", "acme", f"{url}/acme.git")
+    assert (failed.code, "lets nobody in" in failed.err, "credential helper" in failed.err) == (1, True, True)
+    with refusing(503) as url:
+        assert shell("remote", "acme", f"{url}/acme.git").code == 75
+
+
+def test_two_histories_that_never_met_are_joined_by_a_person_alone(
+    settings: Settings, tenant: str, bare: Path, tmp_path: Path, shell: Shell
+) -> None:
+    repo, before = repository.open(settings, tenant), repository.open(settings, tenant).head()
+    other = repository.create(replace(settings, root=tmp_path / "other"), "acme", origin=str(bare), now=NOW)
+    theirs = other.head()
+    write(other, "knowledge/theirs.md")
+    refused = shell("remote", "acme", str(bare))
+    assert (refused.code, "have gone apart" in refused.err) == (1, True)
+    assert f"docmem remote acme {bare} --take theirs" in refused.err
+    assert (remotes.url(repo.git_dir), repo.head()) == (None, before)
+    assert set(git.refs(repo.git_dir, "refs")) == {git.MAIN}
+    assert shell("remote", "acme", str(bare), "--take", "theirs", "--json").json["moved"] == "fetched"
+    assert repo.head() == other.head() != theirs
+    assert list(git.refs(repo.git_dir, remote.KEPT).values()) == [before]
+    write(repo, "knowledge/a.md")
+
+
+def test_what_is_no_tenant_is_not_taken(
+    settings: Settings, tenant: str, bare: Path, tmp_path: Path, shell: Shell
+) -> None:
+    code = Person(tmp_path / "pat").clones(bare)
+    code.commits("main.c", "int main;\n")
+    code.pushes()
+    for words in ([], ["--take", "theirs"]):
+        failed = shell("remote", "acme", str(bare), *words)
+        assert (failed.code, "has no docmem.yaml" in failed.err) == (1, True)
+    assert remotes.url(repository.open(settings, tenant).git_dir) is None
+
+
+def test_an_upstream_that_is_gone_is_put_back(near: Repository, bare: Path, shell: Shell) -> None:
+    subprocess.run(["git", "-C", str(bare), "update-ref", "-d", "refs/heads/main"], check=True)
+    gone = shell("remote", "acme")
+    assert (gone.code, "docmem remote acme --take ours puts it back" in gone.err) == (1, True)
+    assert shell("remote", "acme", "--take", "theirs").code == 1
+    assert shell("remote", "acme", "--take", "ours").code == 0
+    assert at_origin(near) == near.head()
+    assert shell("remote", "acme", "--remove", "--take", "ours").code == 2
+
+
+def test_what_was_erased_does_not_come_back_through_an_upstream_that_holds_it(
+    settings: Settings, near: Repository, bare: Path, tmp_path: Path, shell: Shell
+) -> None:
+    """Somebody pushes the old history over there again, or edits what was erased on top of the new one."""
+    shell.set("DOCMEM_SECRET", settings.secret_bytes().decode())
+    a, key = near, subject()
+    write(a, TEA.path, files.render_memory(TEA))
+    stale = Person(tmp_path / "stale").clones(bare)
+    assert shell("erase", "acme", key, "--yes", "--no-index", "--json").json["verified"]["found"] == 0
+    assert a.head() == at_origin(a)
+    write(a, "knowledge/a.md")
+    fresh = Person(tmp_path / "fresh").clones(bare)
+    for pushes, force in ((stale, ["--force"]), (fresh, [])):
+        if pushes is fresh:
+            fresh.commits(TEA.path, files.render_memory(replace(TEA, text="Ana likes green tea.")))
+        before = a.head()
+        pushes.pushes(*force)
+        failed = shell("remote", "acme", "--json")
+        assert (failed.code, failed.json["error"]["code"]) == (1, "upstream_holds_erased")
+        assert "--take ours" in failed.json["error"]["hint"]
+        with a.locked(), pytest.raises(remote.StillThere):
+            a.commit(a.head(), {"knowledge/b.md": b"x\n"}, message="B\n", now=NOW)
+        assert shell("remote", "acme", "--take", "theirs").code == 1
+        assert a.head() == before
+        assert not [data for _, _, data in git.objects(a.git_dir) if TEA.id.encode() in data or b"Ana likes" in data]
+        assert shell("remote", "acme", "--take", "ours").code == 0
+        assert at_origin(a) == a.head() == before
+    theirs = Person(tmp_path / "new").clones(bare)
+    theirs.commits("knowledge/c.md", "c\n")
+    theirs.pushes()
+    assert a.exchange() == "fetched"
+    assert not (a.git_dir / "docmem.incoming").exists()
+
+
+def test_status_sync_and_doctor_name_an_upstream_that_is_away_or_rewritten(
+    indexed: Settings, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    monkeypatch.setenv("DOCMEM_ROOT", str(indexed.root))
+    store = repository.create(indexed, "acme", origin=str(bare), now=NOW)
+    assert (shell("sync").code, shell("status").code) == (0, 0)
+    hidden = bare.with_name("hidden.git")
+    bare.rename(hidden)
+    assert shell("doctor", "--json").json["checks"][3]["ok"] is False
+    away = shell("sync", "--json")
+    assert (away.code, away.json["tenants"][0]["origin"]["code"]) == (1, "origin_unusable")
+    told = shell("status")
+    assert (told.code, "acme: origin: " in told.err, str(bare) in told.err) == (1, True, True)
+    hidden.rename(bare)
+    assert (shell("sync").code, shell("status").code) == (0, 0)
+    remotes.set_url(store.git_dir, "http://127.0.0.1:1/acme.git")
+    assert shell("sync").code == 75
+    remotes.set_url(store.git_dir, str(bare))
+    write(store, "knowledge/a.md")
+    vandal = Person(tmp_path / "vandal").clones(bare)
+    vandal.git("reset", "--quiet", "--hard", "HEAD^")
+    vandal.pushes("--force")
+    assert shell("sync").code == 1
+    row = shell("status", "--json").json["tenants"][0]
+    assert row["origin"]["code"] == "upstream_rewritten"
+    assert row["lag_commits"] == 0
+    assert shell("remote", "acme", "--take", "ours").code == 0
+    assert (shell("sync").code, shell("status").code) == (0, 0)
 
 
 def test_a_repo_that_is_none_of_docmems_makes_no_tenant(settings: Settings, bare: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ def init(tenant: str, remote: str | None, as_json: bool) -> None:
     """Make a tenant: a git repo laid down from the template."""
     from docmem import repository
     from docmem.config import settings
+    from docmem.remote import place
 
-    made = repository.create(settings(), tenant, origin=remote)
+    made = repository.create(settings(), tenant, origin=place(remote) if remote else None)
     if as_json:
         print_json({"tenant": tenant, "path": str(made.git_dir), "revision": made.head()})
         return

@@ -34,7 +34,10 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
 
 
 def _is_well(found: dict[str, Any]) -> bool:
-    needs_somebody = any(row["quarantined"] or row["lag_commits"] or "error" in row for row in found["tenants"])
+    needs_somebody = any(
+        row["quarantined"] or row["lag_commits"] or "error" in row or (row["origin"] and row["origin"]["error"])
+        for row in found["tenants"]
+    )
     return "error" not in found["server"] and not needs_somebody
 
 
@@ -57,6 +60,10 @@ def _print(found: dict[str, Any]) -> None:
             note(f"  {row['hint']}")
         for bad in row.get("quarantine", []):
             note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")
+        if row["origin"] and row["origin"]["error"]:
+            since = f" (since {row['origin']['since']})" if row["origin"]["since"] else ""
+            note(f"{row['tenant']}: origin: {row['origin']['error']}{since}")
+            note(f"  {row['origin']['hint']}")
         if row["undeclared"]:
             note(f"{row['tenant']}: profile keys that no agent declares: {_drift(row['undeclared'])}")
 

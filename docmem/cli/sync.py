@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from docmem.cli.output import json_option, note, print_json, short
 
 if TYPE_CHECKING:
+    from docmem.errors import DocmemError
     from docmem_sync.sync import TenantSync
 
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 @click.option("--confirm-deletes", is_flag=True, help="Go through with a deletion that the guard stopped.")
 @json_option
 def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: bool, as_json: bool) -> int:
-    """Bring the served copy in Postgres to what main says, for these tenants or all. Exit 1 on a quarantined file."""
+    """Bring the served copy in Postgres to what main says, for these tenants or all.
+
+    A tenant with an origin is brought together with that one first. Exit 1 on a quarantined file or an upstream that
+    was rewritten, 75 on one that can't be reached; what is here is served all the same.
+    """
     from docmem import repository
     from docmem.config import settings
     from docmem.embedding import embedder
@@ -34,7 +39,8 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
     from docmem_sync.sync import sync_all
 
     wanted = list(tenants) or repository.tenants(configured)
-    for tenant, error in repository.exchange_all(configured, wanted).items():
+    strayed = repository.exchange_all(configured, wanted)
+    for tenant, error in strayed.items():
         note(f"{tenant}: origin: {error.message}")
         note(f"  {error.hint}")
     done = sync_all(
@@ -50,11 +56,17 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
     if len(done) == 1 and done[0].error is not None:
         raise done[0].error
     if as_json:
-        print_json({"tenants": [one.as_json() for one in done]})
+        print_json({"tenants": [_row(one, strayed.get(one.tenant)) for one in done]})
     else:
         for one in done:
             _print(one)
-    return max((_exit_code(one) for one in done), default=0)
+    return max([*map(_exit_code, done), *(error.exit_code for error in strayed.values())], default=0)
+
+
+def _row(one: TenantSync, strayed: DocmemError | None) -> dict[str, Any]:
+    """`origin`: what went wrong between the tenant and its origin, which keeps nobody from serving what is here."""
+    wrong = {"code": strayed.code, "message": strayed.message, "hint": strayed.hint} if strayed else None
+    return one.as_json() | {"origin": wrong}
 
 
 def _exit_code(one: TenantSync) -> int:

@@ -29,7 +29,7 @@ from docmem.git.objects import (
 from docmem.git.people import person
 from docmem.git.process import version
 from docmem.git.references import REF_LOCK_SECONDS, has_ref, move_ref, ref_times, refs
-from docmem.git.repos import LOCK_SECONDS, init, is_repo, lock
+from docmem.git.repos import LOCK_SECONDS, borrow, init, is_repo, lock
 from docmem.git.rewriting import fetch, move_refs, objects, rewrite
 from docmem.git.upkeep import (
     drop_notes_of_git,
@@ -55,6 +55,7 @@ __all__ = [
     "NONE",
     "REF_LOCK_SECONDS",
     "blob_id",
+    "borrow",
     "brought_objects",
     "bundle",
     "changes",

@@ -51,8 +51,7 @@ def run(
     git_dir: Path, *arguments: str, stdin: bytes | IO[bytes] | None = None, ok: tuple[int, ...] = (0,)
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command. Raises `GitError` for an exit code that isn't in `ok`."""
-    pathspecs = [] if arguments[0] == "--glob-pathspecs" else ["--literal-pathspecs"]
-    command = ["git", "--git-dir", str(git_dir), *pathspecs, *arguments]
+    command = ["git", "--git-dir", str(git_dir), "--literal-pathspecs", *arguments]
     done = _completed(command, environment(git_dir), stdin)
     if done.returncode not in ok:
         if b"No space left on device" in done.stderr:

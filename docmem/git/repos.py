@@ -42,6 +42,13 @@ def init(git_dir: Path) -> None:
     set_up(git_dir)
 
 
+def borrow(aside: Path, git_dir: Path) -> None:
+    """Make a bare repo that reads the objects of another one beside its own."""
+    init(aside)
+    (aside / "objects" / "info").mkdir(exist_ok=True)
+    (aside / "objects" / "info" / "alternates").write_text(f"{(git_dir / 'objects').absolute()}\n")
+
+
 def set_up(git_dir: Path) -> None:
     """Give a store the settings it must have; those that it has stay as they are."""
     for key, value in _missing(git_dir).items():

@@ -18,7 +18,7 @@ from typing import IO, Literal, Protocol, TypeAlias
 from docmem.errors import Conflict, GitError
 from docmem.git.process import environment, run, text
 from docmem.git.references import refs as refs_below
-from docmem.git.repos import init
+from docmem.git.repos import borrow
 from docmem.git.values import NONE
 from docmem.git.writing import quoted
 
@@ -56,9 +56,7 @@ class Rewritten:
 def rewrite(git_dir: Path, aside: Path, rule: Rule, *, refs: Sequence[str]) -> Rewritten:
     """Write what `refs` reach anew into `aside`, which borrows the live repo's blobs. Signatures are lost."""
     shutil.rmtree(aside, ignore_errors=True)
-    init(aside)
-    (aside / "objects" / "info").mkdir(exist_ok=True)
-    (aside / "objects" / "info" / "alternates").write_text(f"{(git_dir / 'objects').absolute()}\n")
+    borrow(aside, git_dir)
     marks = aside / "marks"
     with tempfile.TemporaryFile() as errors, _exporting(git_dir, refs, errors) as source:
         with _importing(aside, marks, errors) as target:

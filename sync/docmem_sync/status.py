@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,6 +18,7 @@ from docmem import checkout, db, git, postgres, remote, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
 from docmem.errors import ConfigError, DocmemError, GitError, NotFound
+from docmem.git import remotes
 from docmem.repository import Repository
 from docmem.sql import load
 from docmem.times import format_time
@@ -97,7 +100,33 @@ def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: R
 
 def _unindexed(repo: Repository) -> dict[str, Any]:
     review = len(git.refs(repo.git_dir, repository.REVIEW))
-    return _row(repo.tenant) | {"head": repo.head(), "lag_commits": _lag(repo, None), "review": review}
+    shared = {"origin": _origin(repo.git_dir)}
+    return _row(repo.tenant) | {"head": repo.head(), "lag_commits": _lag(repo, None), "review": review} | shared
+
+
+def _origin(git_dir: Path) -> dict[str, Any] | None:
+    """How the last exchange with the tenant's origin went; None without an origin. `error` is null where it went well.
+
+    Asks nobody: an origin that is away must not make status wait.
+    """
+    state = remote.state(git_dir)
+    if state.url is None:
+        return None
+    found = state.as_json()
+    trouble = found.pop("trouble") or {"code": None, "message": None, "hint": None, "since": None}
+    if state.aside and trouble["message"] is None:
+        message = f"its main was rewritten, and is kept aside as {', '.join(state.aside)}"
+        trouble |= {"code": remote.Rewritten.code, "message": message}
+        trouble |= {"hint": f"docmem remote {remotes.tenant_of(git_dir)} --take theirs, or --take ours"}
+    return {
+        "url": found["url"],
+        "upstream": found["upstream"],
+        "aside": found["aside"],
+        "code": trouble["code"],
+        "error": trouble["message"],
+        "hint": trouble["hint"],
+        "since": trouble["since"],
+    }
 
 
 def _row(tenant: str) -> dict[str, Any]:
@@ -111,6 +140,7 @@ def _row(tenant: str) -> dict[str, Any]:
         "pending_embeddings": 0,
         "undeclared": {},
         "review": 0,
+        "origin": None,
     }
 
 
@@ -130,7 +160,8 @@ def _pending(connection: psycopg.Connection[DictRow], tenant: str, model: Embedd
 def doctor(settings: Settings) -> list[Check]:
     """Look at everything docmem stands on: git, the repos, Postgres, the roles, the schema, lag, quarantine, disk."""
     checks = [_checked("git", _git, "install git 2.39 or newer"), _disk(settings)]
-    checks += [_repo(settings, tenant) for tenant in repository.tenants(settings)]
+    for tenant in repository.tenants(settings):
+        checks += [_repo(settings, tenant), *_remote(settings, tenant)]
     checks += [_checked("postgres", lambda: _postgres(settings))]
     if not checks[-1].ok:
         return checks
@@ -175,18 +206,30 @@ def _repo(settings: Settings, tenant: str) -> Check:
         fault = checkout.fault(repo)
         if fault is not None:
             raise ConfigError(f"{fault}: what a push brings is not checked", hint="docmem doctor --repair")
-        aside = remote.state(repo.git_dir).aside
-        if aside:
-            raise ConfigError(
-                f"its upstream was rewritten, and is kept aside as {', '.join(aside)}",
-                hint=f"docmem remote {tenant} --take ours|theirs",
-            )
         head = repo.head()
         if head is None:
             return "no commit yet"
         return f"format {repo.snapshot(head).config.format} at {head[:12]}"
 
     return _checked(f"repo {tenant}", look, f"see: docmem check {tenant}")
+
+
+def _remote(settings: Settings, tenant: str) -> Iterator[Check]:
+    """The tenant's origin, asked now."""
+
+    def look() -> str:
+        at = remotes.url(repo.git_dir)
+        assert at is not None
+        there = remotes.tip(repo.git_dir, at)
+        known = _origin(repo.git_dir)
+        if known is not None and known["error"]:
+            raise ConfigError(f"{known['error']} (since {known['since'] or 'then'})", hint=known["hint"])
+        return f"{remotes.shown(at)} answers, its main is at {there[:12] if there else 'no commit'}"
+
+    with contextlib.suppress(DocmemError, OSError):  # a repo that is broken was named before
+        repo = repository.open(settings, tenant)
+        if remotes.url(repo.git_dir) is not None:
+            yield _checked(f"origin {tenant}", look)
 
 
 def _is_set(settings: Settings, role: db.Role) -> bool:

@@ -67,7 +67,12 @@ class _Handler(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def serving(root: Path) -> Iterator[str]:
     """Serve the bare repos below `root`; yields the URL of the folder."""
-    handler = type("Handler", (_Handler,), {"root": root})
+    with _running(type("Handler", (_Handler,), {"root": root})) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -77,3 +82,21 @@ def serving(root: Path) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextlib.contextmanager
+def refusing(status: int) -> Iterator[str]:
+    """A host that answers everything with this status; yields its URL."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silent."""
+
+    with _running(Refusing) as url:
+        yield url

@@ -347,7 +347,7 @@ def test_the_upstream_follows_or_is_named(indexed: Settings, repo: Repository, t
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(upstream)], check=True)
     remotes.set_url(repo.git_dir, str(upstream))
     with repo.locked():
-        remote.exchange(repo.git_dir)
+        remote.exchange(repo.git_dir, secret=indexed.secret_bytes)
     receipt = erase.erase(indexed, "acme", Target("memory", TEA.id), now=NOW)
     assert git.resolve(upstream) == repo.head()
     assert receipt["out_of_reach"] == list(erase.OUT_OF_REACH)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from docmem import db, git, layout, remote, repository
 from docmem.config import Settings
+from docmem.git import remotes
 from docmem_sync.status import Check, doctor, status
 from docmem_sync.sync import sync_tenant
 from tests.support.cli import Shell
@@ -124,10 +126,15 @@ def test_the_doctor_finds_a_store_that_checks_no_push_and_repairs_it(indexed: Se
     assert checks(indexed)["repo acme"].ok
 
 
-def test_the_doctor_tells_of_an_upstream_that_was_rewritten(indexed: Settings) -> None:
+def test_the_doctor_tells_of_an_upstream_that_was_rewritten(indexed: Settings, tmp_path: Path) -> None:
     repo = repository.open(indexed, "acme")
+    host = tmp_path / "host.git"
+    git.init(host)
+    remotes.set_url(repo.git_dir, str(host))
     git.move_ref(repo.git_dir, f"{remote.ASIDE}/abc", new=repo.head(), old=None)
-    assert "refs/docmem/aside/abc" in checks(indexed)["repo acme"].detail
+    found = checks(indexed)["origin acme"]
+    assert (found.ok, "refs/docmem/aside/abc" in found.detail) == (False, True)
+    assert found.hint == "docmem remote acme --take theirs, or --take ours"
 
 
 def test_without_a_server_the_doctor_names_the_setting(settings: Settings) -> None:
