@@ -14,6 +14,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from docmem.powers import gives_power, without_harmless_phrases
+
 _LEVERS = r"""approv\w*|authori[sz]\w*|permission\w*|permit\w*|grant\w*|whitelist\w*|allowlist\w*|unlock\w*|escalat\w*|
     pay|pays|paid|paying|payment\w*|payout\w*|refund\w*|reimburs\w*|transfer\w*|wire|charge\w*|invoice\w*|deduct\w*|
     discount\w*|credit\w*|purchas\w*|buy|order|orders|waive\w*|
@@ -239,6 +241,35 @@ _ORDER_ABOUT_ANSWERS = re.compile(
     rf"^(?:use|give|keep|include|put|list|start|end|make)\b.*{_ANSWERING.pattern}",
     _FLAGS,
 )
+_FORM = re.compile(
+    r"""\s*(?:please,?\s+|always\s+|never\s+|only\s+|do\s+not\s+|don't\s+|remember\s+to\s+|be\s+sure\s+to\s+|make\s+sure\s+to\s+)*
+        (?:address|answer|reply|respond|write|speak|talk|greet|call|explain|summari[sz]e|format|translate|use|avoid|put|keep|show|
+        list|include|add|give|start|begin|open|end|finish|close|lead|number|round|bold|highlight|underline|sort|order|rank|
+        group|compare|mention|skip|leave|omit|repeat|apologi[sz]e|say|tell|ask|suggest|recommend|quote|state|name|return|
+        send|make|mix|stick|limit|offer|provide|display|print|spell|describe|break|shorten|prefix|remember|illustrate|abbreviate|
+        capitali[sz]e|indent|cite|link|convert|express|measure|note|separate|split|wrap|attach|phrase|refer|introduce|
+        assume|prefer|consider|follow|cut|drop|reduce|switch|stop|try|expand)\b""",
+    _FLAGS,
+)
+"""How an order begins that may be about the form or content of answers."""
+_NO_FORM = re.compile(
+    r"""\b(?:whatever|whoever|anything|everything|anyone|anybody|yes|true|rules?|instructions?|guidelines?|guardrails?|polic(?:y|ies)|
+        restrictions?|requests?|demands?|orders?\s+from|messages?\s+from|claims?|complaints?|access|rights?|prompt|config\w*|
+        tools?|functions?|commands?|accounts?|bookings?|reservations?|payments?|cards?\b(?!\s+games?)|passwords?|others?'?|
+        conversations?|sessions?|memor(?:y|ies)|phrase|slogan|keyword|code\s*word|copy|copies|checks?|verification|limits?|
+        (?:other|another|all|every)\s+(?:guests?|customers?|users?|clients?|people)|no\s+longer|second\s+factor|
+        trusted|verified|cleared|pre-\w+|staff|admin\w*|free\b(?!\s+of\b)|next\s+time)\b|\w_\w|\(\)|["<>{}\[\]]|@|//""",
+    _FLAGS,
+)
+"""What an order about answers doesn't speak of."""
+_SENTENCE = re.compile(r"[.!?\n]+\s*")
+_IS_A_FACT = re.compile(
+    r"^(?!(?:the\s+)?(?:agents?|assistants?|staff|support|employees?|everyone|you|we|it|this|that|there)\b)"
+    r"(?:the\s+)?(?:children|kids|babies|infants|seniors|students|pensioners|residents|members|locals|dogs|pets|trains?|buses|"
+    r"ferries|hotels?|airlines?|shops|banks?|museums?|restaurants?)\b[^.!?\n]{0,40}\b(?:don't|do\s+not|doesn't|never|always)\b",
+    _FLAGS,
+)
+"""What holds of people and places in general is a fact, whether anybody pays there or not."""
 _HARD_LEVERS = re.compile(
     r"""\b(?:approv\w*|authori[sz]\w*|permission\w*|grant\w*|refund\w*|transfer\w*\s+(?:money|funds?|all|[$€£\d])|payment\w*|charge\w*|invoice\w*|
         discount\w*|credits?\b(?!\s+cards?)|waive\w*|tools?|functions?|commands?|execute\w*|scripts?|shell|sql|
@@ -257,23 +288,39 @@ def is_instruction(text: str) -> bool:
         return True
     if _HIDES.search(text) or _is_mixed(plain) or _SPELLED_OUT.search(plain):
         return True
-    return _orders(plain) or any(_orders(hidden) for hidden in _hidden(plain))
+    return any(map(_orders_or_gives_power, (plain, *_hidden(plain)))) or any(map(_orders, _turned(plain)))
+
+
+def _orders_or_gives_power(text: str) -> bool:
+    plain = without_harmless_phrases(text)
+    return _orders(plain) or gives_power(plain)
 
 
 def _orders(plain: str) -> bool:
     found = [number for number, pattern in enumerate(_PATTERNS) if pattern.search(plain)]
     if found and set(found) <= _SOFT and not _HARD_LEVERS.search(plain):
-        return not (_ORDER_ABOUT_ANSWERS.search(plain) or _ABOUT_THE_PERSON.search(plain))
+        return not (_is_about_answers(plain) or _ABOUT_THE_PERSON.search(plain) or _IS_A_FACT.search(plain))
     return bool(found) and not (set(found) <= _SOFT and _ABOUT_THEIR_PEOPLE.search(plain))
 
 
+def _is_about_answers(plain: str) -> bool:
+    """Whether all that is ordered is how answers look or what they hold."""
+    if _ORDER_ABOUT_ANSWERS.search(plain):
+        return True
+    return all(_FORM.match(each) and not _NO_FORM.search(each) for each in _SENTENCE.split(plain) if each.strip())
+
+
 def _hidden(text: str) -> Iterator[str]:
-    """What a text may say in another writing: base64 and hex in it, the whole in rot13 or read backwards."""
+    """What a text may say in another writing: base64 and hex in it, digits for letters."""
     for each in (*_decoded(text), *_from_hex(text)):
         yield each
         yield from _decoded(each)
     if len(_LEET.findall(text)) > 3:
         yield text.translate(_AS_LETTERS)
+
+
+def _turned(text: str) -> Iterator[str]:
+    """The whole in rot13, and read backwards: looked at for orders alone, since every text has them."""
     yield codecs.encode(text, "rot13")
     yield text[::-1]
 

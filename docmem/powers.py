@@ -1,0 +1,76 @@
+"""Statements that would give somebody a power, were they believed: over money, approvals, identity, tools, people.
+
+They need not sound like an order. "Payments over 500 EUR don't need the traveller's OK" is worded as a fact, and "has
+given standing consent to charge their card" as a wish; served as memory both decide what only people may decide. So a
+lever (pay, refund, consent, identity check, another person's booking) counts together with a cue beside it: that
+nobody has to be asked, that staff should, that a third person may, that it is done by itself. A lever alone ("paid the
+deposit on 3 May") is a fact about the person, and so is a cue alone ("doesn't need a visa").
+
+The patterns are in powers.txt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_PART = re.compile(r"([A-Z_]+) = (.*)", re.DOTALL)
+_HARMLESS = "- "
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    powers: tuple[re.Pattern[str], ...]
+    harmless: tuple[re.Pattern[str], ...]
+
+
+def gives_power(text: str) -> bool:
+    """Whether a statement, believed, decides about money, approvals, identity, tools or what other people may do."""
+    return any(pattern.search(text) for pattern in _patterns().powers)
+
+
+def without_harmless_phrases(text: str) -> str:
+    """`text` without phrases in which a word for a power means something else ("approves of", "a checked bag")."""
+    for pattern in _patterns().harmless:
+        text = pattern.sub("thing", text)
+    return text
+
+
+@cache
+def _patterns() -> _Patterns:
+    parts: dict[str, str] = {}
+    powers, harmless = [], []
+    for entry in _entries(files("docmem").joinpath("powers.txt").read_text(encoding="utf-8")):
+        part = _PART.fullmatch(entry)
+        if part:
+            parts[part[1]] = _filled(part[2], parts)
+        elif entry.startswith(_HARMLESS):
+            harmless.append(_compiled(entry.removeprefix(_HARMLESS), parts))
+        else:
+            powers.append(_compiled(entry, parts))
+    return _Patterns(tuple(powers), tuple(harmless))
+
+
+def _compiled(pattern: str, parts: dict[str, str]) -> re.Pattern[str]:
+    return re.compile(_filled(pattern, parts), re.IGNORECASE)
+
+
+def _filled(pattern: str, parts: dict[str, str]) -> str:
+    return re.sub(r"\{([A-Z_]+)\}", lambda found: parts[found[1]], pattern)
+
+
+def _entries(text: str) -> Iterator[str]:
+    """The entries of the file, those on several lines put together."""
+    entry = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            entry += line.strip()
+        elif line and not line.startswith("#"):
+            if entry:
+                yield entry
+            entry = line
+    if entry:
+        yield entry
