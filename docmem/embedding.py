@@ -190,6 +190,13 @@ class LocalEmbedder:
         return self._engine
 
 
+class _Zero(int):
+    """No retries. litellm reads a plain 0 as "not given", and its client then asks three times for each call."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
 class LitellmEmbedder:
     """Any embedding model that litellm reaches. `cut`: keep so many numbers of a vector, for models made for it."""
 
@@ -231,7 +238,7 @@ class LitellmEmbedder:
 
         litellm.suppress_debug_info = True  # it prints to stdout, which is ours
         try:
-            reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=0)
+            reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=_Zero())
             return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
         except litellm.exceptions.AuthenticationError as error:
             raise ConfigError(f"{self.model} refuses the key: {_short(error)}", hint="set the provider's key") from None

@@ -176,14 +176,19 @@ class Index:
         self, scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int
     ) -> tuple[list[DictRow], list[DictRow]]:
         """Memories and documents, each nearest first; `strength` is the cosine."""
-        values = {"vector": _halfvec(vector), "set": set, "limit": limit}
+        values = {"vector": _halfvec(vector), "dimension": len(vector), "set": set, "limit": limit}
         return self._both(
             Ask("memories_by_vector", {**values, **scope.parameters()}) if scope.kinds else None,
             Ask("documents_by_vector", {**values, "folders": list(folders)}) if folders else None,
+            first=Ask("search_widely"),
         )
 
-    def _both(self, memories: Ask | None, documents: Ask | None) -> tuple[list[DictRow], list[DictRow]]:
-        found = iter(self.run(*filter(None, (memories, documents))))
+    def _both(
+        self, memories: Ask | None, documents: Ask | None, *, first: Ask | None = None
+    ) -> tuple[list[DictRow], list[DictRow]]:
+        found = iter(self.run(*filter(None, (first, memories, documents))))
+        if first is not None:
+            next(found)
         return next(found) if memories else [], next(found) if documents else []
 
     def memories_recent(self, scope: Scope, *, limit: int) -> list[DictRow]:

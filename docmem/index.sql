@@ -3,8 +3,7 @@ Times are compared with the database's clock. `retention` is seconds by kind, nu
 
 -- name: tenant
 SELECT s.revision, c.language, c.languages, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents,
-       (SELECT jsonb_object_agg(v.set, v.indexed) FROM docmem.vector_set v
-        WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets
+       ARRAY(SELECT v.set FROM docmem.vector_set v WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets
 FROM docmem.sync_state s
 LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
 WHERE s.tenant_id = %(tenant)s;
@@ -86,8 +85,14 @@ FROM weighed w
 JOIN docmem.memory m ON m.tenant_id = %(tenant)s AND m.id = w.id
 ORDER BY w.strength DESC, m.id;
 
+-- name: search_widely
+-- Where a set has an approximate index: how many candidates it looks at, and that it goes on until enough pass the
+-- filters.
+SELECT set_config('hnsw.ef_search', '200', true), set_config('hnsw.iterative_scan', 'strict_order', true);
+
 -- name: memories_by_vector
--- By key and sort: exact, and for the few vectors of a subject faster than any index.
+-- By key and sort: exact, and for the few vectors of a subject faster than any index. The index of a set with very many
+-- is over vectors of one dimension, which has to stand here as it stands there.
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
@@ -107,7 +112,7 @@ WHERE m.tenant_id = %(tenant)s
   AND (m.expires IS NULL OR m.expires > now())
   AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
                < (%(retention)s::jsonb ->> m.kind)::numeric, true)
-ORDER BY v.embedding <=> %(vector)s::halfvec, m.id
+ORDER BY v.embedding::halfvec(%(dimension)s) <=> %(vector)s::halfvec(%(dimension)s), m.id
 LIMIT %(limit)s;
 
 -- name: memories_recent

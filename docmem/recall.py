@@ -122,6 +122,8 @@ class Policies:
     budgets: Budgets = field(default_factory=Budgets)
     weights: Weights = field(default_factory=Weights)
     agents: Mapping[str, Any] = field(default_factory=dict)
+    sets: frozenset[str] = frozenset()
+    """The sets of vectors that serve."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -148,6 +150,7 @@ def policies(row: Mapping[str, Any]) -> Policies:
         budgets=_read(Budgets, row.get("budgets")),
         weights=_read(Weights, row.get("weights")),
         agents=row["agents"] if isinstance(row.get("agents"), Mapping) else {},
+        sets=frozenset(row.get("sets") or ()),
     )
 
 
@@ -285,7 +288,9 @@ def find(
         hits = _by_words(index, scope, question, words)
         ranked = (replace(hit, lexical_rank=rank) for rank, hit in enumerate(hits, start=1))
         arms.append(Arm(tuple(ranked), policies.weights.lexical))
-    if vector is not None and vector.vector:
+    if vector is not None and vector.vector and vector.set not in policies.sets and policies.sets:
+        degraded = "no_embedder"  # the vectors that serve are another model's: its own aren't complete yet
+    elif vector is not None and vector.vector:
         hits = _by_vector(index, scope, question, vector)
         ranked = (replace(hit, vector_rank=rank) for rank, hit in enumerate(hits, start=1))
         arms.append(Arm(tuple(ranked), policies.weights.vector))

@@ -1,42 +1,91 @@
-"""Vectors for rows that have none: after the rows are served, in batches, best effort."""
+"""Vectors for rows that have none: after the rows are served, in batches, best effort.
+
+A set holds the vectors of one model, dimension and projection. A tenant's first set serves as it grows; another model's
+is built beside it, and serves once every text was tried. Until then the old one serves whoever still asks with the old
+model, and words serve the others; vectors of two sets are never compared.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
+from psycopg.rows import DictRow
 
 from docmem import db
-from docmem.embedding import Embedder, set_name
-from docmem.errors import DocmemError, ModelReplyError
+from docmem.config import Settings
+from docmem.embedding import Embedder, EmbedderMissing, TextRefused, checked, parallel, set_name
+from docmem.errors import ConfigError, DocmemError, ModelUnavailable
+from docmem.patience import Patience
 from docmem.sql import load
+from docmem_sync import hot
 
 BATCH = 64
 """Texts that are embedded and stored at a time: what a crash or an outage loses."""
 
+SLICE = 1_024
+"""Texts that are looked up at a time."""
+
+GRACE = 86_400
+"""Seconds that a replaced set stays, for processes that still ask with its model."""
+
+PATIENCE = Patience(tries=3, first_pause=0.5, longest_pause=20.0)
+
+AGAIN = "+"
+"""What the name of a set ends with while it is made anew beside the one that serves."""
+
+_REFUSALS = 8
 _SQL = partial(load, "docmem_sync", "embed.sql")
 _log = logging.getLogger("docmem.sync")
 
+Row: TypeAlias = dict[str, Any]
 
-def embed(connection: psycopg.Connection[Any], tenant: str, *, embedder: Embedder) -> int:
-    """Embed what isn't yet; returns how many. A model that fails ends it for now: the next sync goes on."""
-    done = 0
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What came of it: texts that got a vector; whether `limit` ended it with more to do; whether the model is away.
+
+    `replaced`: sets that were dropped and had an index.
+    """
+
+    count: int = 0
+    left: bool = False
+    away: bool = False
+    replaced: tuple[str, ...] = ()
+
+
+def embed(
+    connection: psycopg.Connection[Any],
+    tenant: str,
+    *,
+    embedder: Embedder,
+    limit: int | None = None,
+    again: bool = False,
+    pause: Callable[[float], object] = time.sleep,
+) -> Embedded:
+    """Embed what isn't yet, at most about `limit` texts. A model that fails ends it for now: the next call goes on.
+
+    `again`: into a set beside the one there is; see `reembed`.
+    """
+    work = _Work(connection, tenant, embedder, pause)
     try:
-        name = set_name(embedder)
-        for what in ("memory", "document"):
-            for stored in _batches(connection, tenant, embedder, name, what=what):
-                done += stored
+        left = work.run(set_name(embedder) + (AGAIN if again else ""), limit)
+        return Embedded(work.count, left, replaced=tuple(work.replaced))
     except (DocmemError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
         _log.warning("%s: texts stay without vectors for now: %s", tenant, str(error).splitlines()[0])
+        return Embedded(work.count, away=isinstance(error, ModelUnavailable | ConfigError))
     except psycopg.Error:
         raise
     except Exception as error:  # noqa: BLE001 an embedder may be anybody's code, and rows are served without it
         _log.warning("%s: the embedder failed: %s: %s", tenant, type(error).__name__, error)
-    return done
+        return Embedded(work.count, away=True)
 
 
 def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> int:
@@ -46,32 +95,154 @@ def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> 
     return int(row["pending"]) if row else 0
 
 
-def _batches(
-    connection: psycopg.Connection[Any], tenant: str, embedder: Embedder, name: str, *, what: str
-) -> Iterator[int]:
-    """Embed and store batch after batch; gives how many rows each stored."""
-    while True:
-        values = {"tenant": tenant, "set": name, "limit": BATCH}
-        with db.tenant_transaction(connection, tenant) as cursor:
-            rows = cursor.execute(_SQL()[_SELECT[what]], values).fetchall()
-        if not rows:
-            return
-        vectors = _vectors(embedder, [row.pop("projection") for row in rows])
-        found = [{**row, "embedding": vector} for row, vector in zip(rows, vectors, strict=True)]
-        with db.tenant_transaction(connection, tenant) as cursor:
-            cursor.execute(_SQL()[_WRITE[what]], {**values, "rows": json.dumps(found)})
-            stored = cursor.rowcount
-        yield stored
-        if stored == 0:  # every one of them was changed or deleted meanwhile
-            return
+def reembed(
+    settings: Settings, connection: psycopg.Connection[Any], tenant: str, *, embedder: Embedder, again: bool = False
+) -> tuple[int, int]:
+    """Give every text a vector of this model now; returns how many were made and how many texts are without one.
+
+    `again`: also those that have one, beside it; the new ones take over together, once all are there.
+    """
+    done = embed(connection, tenant, embedder=embedder, again=again)
+    if not again:
+        return done.count, pending(connection, tenant, model=embedder.model)
+    name = set_name(embedder)
+    left = pending(connection, tenant, model=name + AGAIN)
+    if left == 0:
+        hot.drop(settings, connection, tenant, name)  # vectors that move in one by one would take it minutes
+        _take_over(connection, tenant, name)
+    return done.count, left
 
 
+def _take_over(connection: psycopg.Connection[Any], tenant: str, name: str) -> None:
+    with db.tenant_transaction(connection, tenant) as cursor:
+        for statement in _DROP:
+            cursor.execute(_SQL()[statement], {"tenant": tenant, "set": name})
+        for statement in ("rename_memory_vectors", "rename_document_vectors", "rename_set"):
+            cursor.execute(_SQL()[statement], {"tenant": tenant, "set": name + AGAIN, "to": name})
+
+
+_DROP = ("drop_memory_vectors", "drop_document_vectors", "drop_set")
 _SELECT: Mapping[str, str] = {"memory": "memories_without_vector", "document": "documents_without_vector"}
 _WRITE: Mapping[str, str] = {"memory": "write_memory_vectors", "document": "write_document_vectors"}
 
 
-def _vectors(embedder: Embedder, texts: Sequence[str]) -> list[str]:
-    vectors = embedder.passages(texts)
-    if len(vectors) != len(texts) or any(len(vector) != embedder.dimension for vector in vectors):
-        raise ModelReplyError(f"{embedder.model} doesn't give one vector of {embedder.dimension} numbers a text")
-    return [json.dumps(list(vector)) for vector in vectors]
+@dataclass
+class _Work:
+    """One tenant's texts and one model."""
+
+    connection: psycopg.Connection[Any]
+    tenant: str
+    embedder: Embedder
+    pause: Callable[[float], object]
+    count: int = 0
+    set: str = ""
+    refused: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+
+    def run(self, name: str, limit: int | None) -> bool:
+        """Embed into the set of this name; whether there is more to do."""
+        self.set = name
+        if self._is_current():
+            return False
+        for what in ("memory", "document"):
+            if self._embed(what, limit):
+                return True
+        self._settle()
+        return False
+
+    def _is_current(self) -> bool:
+        found = self._ask("standing")
+        if not found:
+            self._ask("open_set")
+            return False
+        [standing] = found
+        if standing["stale"]:
+            self._ask("touch")
+        if standing["others"] and standing["serves"]:
+            self._drop_replaced()
+        return bool(standing["current"])
+
+    def _settle(self) -> None:
+        self._ask("settle")
+        self._drop_replaced()
+        if self.refused:
+            model = self.embedder.model
+            _log.warning("%s: %s refuses %d texts; words find them", self.tenant, model, len(self.refused))
+
+    def _drop_replaced(self) -> None:
+        for row in self._ask("replaced_sets", grace=GRACE):
+            with db.tenant_transaction(self.connection, self.tenant) as cursor:
+                for statement in _DROP:
+                    cursor.execute(_SQL()[statement], {"tenant": self.tenant, "set": row["set"]})
+            self.replaced += [row["set"]] if row["indexed"] else []
+            _log.info("%s: the vectors of %s are replaced, and dropped", self.tenant, row["set"])
+
+    def _embed(self, what: str, limit: int | None) -> bool:
+        """Embed rows of a kind; whether `limit` left some."""
+        while limit is None or self.count < limit:
+            size = SLICE if limit is None else min(SLICE, limit - self.count)
+            rows = self._ask(_SELECT[what], refused=self.refused, limit=size)
+            if not rows:
+                return False
+            before = self.count, len(self.refused)
+            for batch in self._vectors([rows[at : at + BATCH] for at in range(0, len(rows), BATCH)]):
+                self.count += self._write(what, batch)
+            if before == (self.count, len(self.refused)):  # every one of them was changed or deleted meanwhile
+                return False
+        return True
+
+    def _write(self, what: str, rows: Sequence[Row]) -> int:
+        with db.tenant_transaction(self.connection, self.tenant) as cursor:
+            cursor.execute(_SQL()[_WRITE[what]], {"tenant": self.tenant, "set": self.set, "rows": json.dumps(rows)})
+            return cursor.rowcount
+
+    def _ask(self, name: str, **values: Any) -> list[DictRow]:
+        with db.tenant_transaction(self.connection, self.tenant) as cursor:
+            cursor.execute(_SQL()[name], {"tenant": self.tenant, "set": self.set, **values})
+            return cursor.fetchall() if cursor.description else []
+
+    def _vectors(self, batches: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:
+        """Each batch with its vectors as it comes, a few asked for at a time. What came before a failure is given."""
+        with ThreadPoolExecutor(parallel(self.embedder), thread_name_prefix="docmem-embed") as pool:
+            futures = [pool.submit(self._embedded, batch) for batch in batches]
+            failure: BaseException | None = None
+            for future in as_completed(futures):
+                if future.cancelled():
+                    continue
+                failure = failure or future.exception()
+                if failure is not None:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                if future.exception() is None:
+                    yield future.result()
+        if failure is not None:
+            raise failure
+
+    def _embedded(self, rows: Sequence[Row]) -> list[Row]:
+        try:
+            vectors = self._patiently([row["projection"] for row in rows])
+        except TextRefused:
+            if len(rows) > 1:  # one of them is the reason, and the others needn't wait for it
+                half = len(rows) // 2
+                return [*self._embedded(rows[:half]), *self._embedded(rows[half:])]
+            self.refused.append(rows[0]["projection_hash"])
+            if len(self.refused) > _REFUSALS:
+                raise
+            return []
+        return [
+            {**{key: value for key, value in row.items() if key != "projection"}, "embedding": json.dumps(vector)}
+            for row, vector in zip(rows, vectors, strict=True)
+        ]
+
+    def _patiently(self, texts: Sequence[str]) -> list[list[float]]:
+        number = 0
+        while True:
+            number += 1
+            try:
+                return checked(self.embedder.passages(texts), count=len(texts), dimension=self.embedder.dimension)
+            except EmbedderMissing:
+                raise
+            except ModelUnavailable as error:
+                wait = PATIENCE.pause(number, error.retry_after)
+                if wait is None:
+                    raise
+                self.pause(wait)

@@ -1,9 +1,24 @@
 Vectors of what has none yet. A row counts as embedded when a vector of the set has its projection's hash.
 
+-- name: open_set
+-- A tenant's first set serves from its first vector on; another is built beside it until it is complete.
+INSERT INTO docmem.vector_set (tenant_id, set, serves, indexed, used_at)
+SELECT %(tenant)s, %(set)s, NOT EXISTS (SELECT FROM docmem.vector_set WHERE tenant_id = %(tenant)s AND serves), false,
+       clock_timestamp()
+ON CONFLICT DO NOTHING;
+
+-- name: standing
+-- Where a set stands. `current`: it has a vector of every text of the revision that is served.
+SELECT v.serves, v.revision = s.revision AS current, v.used_at < now() - interval '1 hour' AS stale,
+       EXISTS (SELECT FROM docmem.vector_set AS o WHERE o.tenant_id = %(tenant)s AND o.set <> v.set) AS others
+FROM docmem.vector_set AS v
+LEFT JOIN docmem.sync_state AS s ON s.tenant_id = v.tenant_id
+WHERE v.tenant_id = %(tenant)s AND v.set = %(set)s;
+
 -- name: memories_without_vector
 SELECT m.id, m.projection, m.projection_hash
 FROM docmem.memory AS m
-WHERE m.tenant_id = %(tenant)s AND NOT EXISTS (
+WHERE m.tenant_id = %(tenant)s AND m.projection_hash <> ALL (%(refused)s) AND NOT EXISTS (
     SELECT FROM docmem.memory_vector AS v
     WHERE v.tenant_id = %(tenant)s AND v.id = m.id AND v.set = %(set)s AND v.projection_hash = m.projection_hash
 )
@@ -13,7 +28,7 @@ LIMIT %(limit)s;
 -- name: documents_without_vector
 SELECT d.path, d.chunk, d.projection, d.projection_hash
 FROM docmem.document AS d
-WHERE d.tenant_id = %(tenant)s AND NOT EXISTS (
+WHERE d.tenant_id = %(tenant)s AND d.projection_hash <> ALL (%(refused)s) AND NOT EXISTS (
     SELECT FROM docmem.document_vector AS v
     WHERE v.tenant_id = %(tenant)s AND v.path = d.path AND v.chunk = d.chunk AND v.set = %(set)s
       AND v.projection_hash = d.projection_hash
@@ -51,10 +66,63 @@ SELECT %(tenant)s, still.path, still.chunk, %(set)s, still.projection_hash, stil
 ON CONFLICT (tenant_id, path, chunk, set) DO UPDATE SET
     projection_hash = excluded.projection_hash, embedding = excluded.embedding;
 
+-- name: settle
+-- Everything was tried: the set serves from now on. It is current where every text has its vector in the same view of
+-- the tables as the revision is read.
+UPDATE docmem.vector_set AS t SET serves = true, used_at = clock_timestamp(), revision = CASE
+    WHEN EXISTS (
+        SELECT FROM docmem.memory AS m
+        WHERE m.tenant_id = %(tenant)s AND NOT EXISTS (
+            SELECT FROM docmem.memory_vector AS v
+            WHERE v.tenant_id = %(tenant)s AND v.id = m.id AND v.set = %(set)s AND v.projection_hash = m.projection_hash
+        )
+    ) OR EXISTS (
+        SELECT FROM docmem.document AS d
+        WHERE d.tenant_id = %(tenant)s AND NOT EXISTS (
+            SELECT FROM docmem.document_vector AS v
+            WHERE v.tenant_id = %(tenant)s AND v.path = d.path AND v.chunk = d.chunk AND v.set = %(set)s
+              AND v.projection_hash = d.projection_hash
+        )
+    ) THEN NULL
+    ELSE (SELECT s.revision FROM docmem.sync_state AS s WHERE s.tenant_id = %(tenant)s)
+END
+WHERE t.tenant_id = %(tenant)s AND t.set = %(set)s;
+
+-- name: touch
+UPDATE docmem.vector_set SET used_at = clock_timestamp() WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: replaced_sets
+-- Sets that nobody has made vectors of for a while, where the one at hand serves.
+SELECT o.set, o.indexed FROM docmem.vector_set AS o
+WHERE o.tenant_id = %(tenant)s AND o.set <> %(set)s AND o.used_at < now() - %(grace)s * interval '1 second'
+  AND EXISTS (SELECT FROM docmem.vector_set AS v WHERE v.tenant_id = %(tenant)s AND v.set = %(set)s AND v.serves);
+
+-- name: drop_memory_vectors
+DELETE FROM docmem.memory_vector WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: drop_document_vectors
+DELETE FROM docmem.document_vector WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: drop_set
+DELETE FROM docmem.vector_set WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: rename_memory_vectors
+UPDATE docmem.memory_vector SET set = %(to)s WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: rename_document_vectors
+UPDATE docmem.document_vector SET set = %(to)s WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
+-- name: rename_set
+UPDATE docmem.vector_set SET set = %(to)s WHERE tenant_id = %(tenant)s AND set = %(set)s;
+
 -- name: pending
 -- Rows without a vector of the model's present set. A set is named model/dimension/projection, and the
 -- dimension is known to the model alone; a projection of another version has another hash anyway.
-SELECT (
+SELECT CASE WHEN EXISTS (
+    SELECT FROM docmem.vector_set AS v
+    JOIN docmem.sync_state AS s ON s.tenant_id = v.tenant_id AND s.revision = v.revision
+    WHERE v.tenant_id = %(tenant)s AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
+) THEN 0 ELSE (
     SELECT count(*) FROM docmem.memory AS m
     WHERE m.tenant_id = %(tenant)s AND NOT EXISTS (
         SELECT FROM docmem.memory_vector AS v
@@ -69,4 +137,4 @@ SELECT (
           AND v.projection_hash = d.projection_hash
           AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
     )
-) AS pending;
+) END AS pending;

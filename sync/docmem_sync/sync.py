@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -24,8 +25,9 @@ from docmem.model import Memory
 from docmem.projection import VERSION
 from docmem.repository import Repository
 from docmem.tenant_config import TenantConfig
-from docmem_sync import embed, migrate, plan, reading
+from docmem_sync import embed, hot, migrate, plan, reading
 from docmem_sync import trace as tracing
+from docmem_sync.backlog import Backlog, settle
 from docmem_sync.plan import Past, Row, Scope, State
 from docmem_sync.reading import Broken
 from docmem_sync.rows import DEFAULT_CONFIG
@@ -84,13 +86,16 @@ def sync_all(
     rebuild: bool = False,
     embedder: Embedder | None = None,
 ) -> list[TenantSync]:
-    """Sync several tenants. What stops one (see its `error`) doesn't stop the others, but a server that's away does."""
+    """Sync several tenants. What stops one (see its `error`) doesn't stop the others, but a server that's away does.
+
+    All are mirrored before any is embedded, and then each in its turn.
+    """
     done = []
     with _connected(settings) as connection:
         for tenant in tenants:
             try:
                 job = _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild)
-                done.append(job.run(embedder))
+                done.append(job.run())
             except ServerUnavailable:
                 raise
             except DocmemError as error:
@@ -100,7 +105,7 @@ def sync_all(
                 if found is None:
                     raise
                 done.append(TenantSync(tenant, error=found))
-    return done
+        return done if embedder is None else _embedded(settings, connection, done, embedder)
 
 
 def sync_tenant(
@@ -118,7 +123,35 @@ def sync_tenant(
     """
     repo = repository.open(settings, tenant)
     with _connected(settings) as connection:
-        return _Job(connection, repo, confirm_deletes, rebuild).run(embedder)
+        done = _Job(connection, repo, confirm_deletes, rebuild).run()
+        return done if embedder is None else _embedded(settings, connection, [done], embedder)[0]
+
+
+def reembed_tenant(settings: Settings, tenant: str, *, embedder: Embedder, again: bool = False) -> tuple[int, int]:
+    """Give every row of a tenant a vector of this model; see `embed.reembed`. Raises what `db.connect` raises."""
+    with _connected(settings) as connection:
+        made, left = embed.reembed(settings, connection, tenant, embedder=embedder, again=again)
+        hot.settle(settings, connection, tenant)
+        return made, left
+
+
+def _embedded(
+    settings: Settings, connection: psycopg.Connection[Any], done: Sequence[TenantSync], embedder: Embedder
+) -> list[TenantSync]:
+    """The syncs with what was embedded after them."""
+    backlog = Backlog(embedder, settle=partial(settle, settings, connection))
+    backlog.add(one.tenant for one in done if one.error is None and one.after is not None)
+    with db.explained(connection):
+        while backlog.turn(connection):
+            pass
+        return [
+            replace(
+                one,
+                embedded=backlog.counts.get(one.tenant, 0),
+                pending_embeddings=embed.pending(connection, one.tenant, model=embedder.model),
+            )
+            for one in done
+        ]
 
 
 @contextmanager
@@ -138,15 +171,13 @@ class _Job:
     confirm_deletes: bool
     rebuild: bool
 
-    def run(self, embedder: Embedder | None) -> TenantSync:
+    def run(self) -> TenantSync:
         started = time.monotonic()
-        with db.explained(self.connection):
-            with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
-                store = Store(cursor, self.repo.tenant)
-                self._lock(store)
-                done = self._mirror(store)
-                store.prune()
-            done = self._embed(done, embedder)
+        with db.explained(self.connection), db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
+            store = Store(cursor, self.repo.tenant)
+            self._lock(store)
+            done = self._mirror(store)
+            store.prune()
         maintenance.if_due(self.repo)
         return replace(done, seconds=time.monotonic() - started)
 
@@ -158,16 +189,6 @@ class _Job:
                     f"another sync of {self.repo.tenant} is at work for {LOCK_SECONDS:.0f} s", hint="run it again later"
                 )
             time.sleep(0.02)
-
-    def _embed(self, done: TenantSync, embedder: Embedder | None) -> TenantSync:
-        if embedder is None:
-            return done
-        embedded = embed.embed(self.connection, self.repo.tenant, embedder=embedder)
-        if embedded:
-            with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
-                Store(cursor, self.repo.tenant).notify(None)
-        left = embed.pending(self.connection, self.repo.tenant, model=embedder.model)
-        return replace(done, embedded=embedded, pending_embeddings=left)
 
     def _mirror(self, store: Store) -> TenantSync:
         head = self._head()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,19 @@ class Raw:
     body: bytes
 
 
+@dataclass(frozen=True)
+class Embeds:
+    """A vector for each text, of this many numbers, in the order of the texts or backwards. `first`: its first number.
+
+    `refuses`: texts that hold this word make the call fail, as a text that is too long does.
+    """
+
+    dimension: int = 8
+    first: float | None = None
+    backwards: bool = False
+    refuses: str | None = None
+
+
 class Hangs:
     """No answer until the server stops."""
 
@@ -44,7 +58,7 @@ class BreaksOff:
     """The connection ends in the middle of the answer."""
 
 
-Scripted = Says | Fails | Raw | Hangs | BreaksOff
+Scripted = Says | Embeds | Fails | Raw | Hangs | BreaksOff
 
 
 class ModelServer:
@@ -102,6 +116,8 @@ class ModelServer:
             _send(handler, scripted.status, body, scripted.headers)
         elif isinstance(scripted, Raw):
             _send(handler, 200, scripted.body, {})
+        elif isinstance(scripted, Embeds):
+            _embed(handler, scripted, request)
         else:
             _send(handler, 200, json.dumps(completion(scripted, request["model"])).encode(), {})
 
@@ -117,6 +133,25 @@ def completion(says: Says, model: str) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": says.finish}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
     }
+
+
+def _embed(handler: BaseHTTPRequestHandler, how: Embeds, request: Mapping[str, Any]) -> None:
+    texts = request["input"]
+    if how.refuses is not None and any(how.refuses in text for text in texts):
+        _send(
+            handler, 400, json.dumps({"error": {"message": "too long", "type": "invalid_request_error"}}).encode(), {}
+        )
+        return
+    data = [{"object": "embedding", "index": at, "embedding": _vector(how, text)} for at, text in enumerate(texts)]
+    listed = data[::-1] if how.backwards else data
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    body = {"object": "list", "model": request["model"], "data": listed, "usage": usage}
+    _send(handler, 200, json.dumps(body).encode(), {})
+
+
+def _vector(how: Embeds, text: str) -> list[float]:
+    vector = [float(byte) for byte in hashlib.shake_128(text.encode()).digest(how.dimension)]
+    return vector if how.first is None else [how.first, *vector[1:]]
 
 
 def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: Mapping[str, str]) -> None:

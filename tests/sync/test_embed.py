@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
+import psycopg
 import pytest
+from psycopg import sql
 
-from docmem import db
+from docmem import db, recall, repository
+from docmem import embedding as vectors
 from docmem.config import Settings
-from docmem.errors import ModelUnavailable
+from docmem.embedding import LitellmEmbedder, TextRefused
+from docmem.errors import ConfigError, ModelUnavailable
 from docmem.files import render_memory
+from docmem.patience import Patience
+from docmem.postgres import Server
+from docmem.sql import load
+from docmem_sync import embed as embedding
+from docmem_sync import hot
+from docmem_sync.backlog import Backlog
 from docmem_sync.embed import BATCH, embed
-from docmem_sync.sync import sync_tenant
+from docmem_sync.sync import reembed_tenant, sync_all, sync_tenant
+from tests.support.cli import Shell
 from tests.support.index import rows
+from tests.support.model_server import Embeds, Fails, Hangs, ModelServer, Scripted
 from tests.support.repos import memory, put
 
 VECTORS = "SELECT id, set, embedding::text AS vector FROM docmem.memory_vector ORDER BY set, id"
 
 pytestmark = pytest.mark.usefixtures("tenant")
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that fails is asked again at once."""
+    monkeypatch.setattr(embedding, "PATIENCE", Patience(tries=3, first_pause=0.0, longest_pause=0.0))
 
 
 @dataclass
@@ -32,11 +51,15 @@ class Counting:
     dimension: int = 8
     asked: list[str] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
+    salt: bytes = b""
 
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
         self.before()
         self.asked += texts
-        return [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()[: self.dimension]] for text in texts]
+        return [
+            [byte / 255 for byte in hashlib.sha256(self.salt + text.encode()).digest()[: self.dimension]]
+            for text in texts
+        ]
 
     def query(self, text: str) -> list[float]:
         return self.passages([text])[0]
@@ -135,7 +158,7 @@ def test_a_vector_that_comes_after_its_text_changed_is_dropped(indexed: Settings
     sync_tenant(indexed, "acme")
     model = Counting(before=change)
     with closing(db.connect(indexed, "sync")) as connection:
-        assert embed(connection, "acme", embedder=model) == 2
+        assert embed(connection, "acme", embedder=model).count == 2
     hashes = rows(indexed, "SELECT v.projection_hash = m.projection_hash AS same FROM docmem.memory_vector v "
                            "JOIN docmem.memory m USING (tenant_id, id)")  # fmt: skip
     assert hashes == [{"same": True}, {"same": True}]
@@ -161,3 +184,291 @@ def test_what_was_embedded_before_the_model_failed_counts(indexed: Settings) -> 
     model = Counting(before=fail_later)
     done = sync_tenant(indexed, "acme", embedder=model)
     assert (done.embedded, done.pending_embeddings) == (BATCH, 5)
+
+
+# -------------------------------------------------------------------------------------- another model, built beside
+
+
+def test_another_models_vectors_serve_once_all_are_there_and_the_old_ones_until_then(indexed: Settings) -> None:
+    """Case I2: vectors of different models never mix, and words serve whoever asks with the new one meanwhile."""
+
+    def fail_later() -> None:
+        if new.asked:
+            raise ModelUnavailable("away")
+
+    write(indexed, *(f"text {number}" for number in range(BATCH + 5)))
+    old = Counting(model="old")
+    sync_tenant(indexed, "acme", embedder=old)
+    new = Counting(model="new", before=fail_later)
+    assert sync_tenant(indexed, "acme", embedder=new).pending_embeddings == 5
+    assert ask(indexed, old) == (None, True)
+    assert ask(indexed, new) == ("no_embedder", False)
+    new.before = lambda: None
+    assert sync_tenant(indexed, "acme", embedder=new).embedded == 5
+    assert ask(indexed, old) == ask(indexed, new) == (None, True)
+
+
+def ask(settings: Settings, model: Counting) -> tuple[str | None, bool]:
+    """What is degraded when one asks with this model, and whether vectors found something."""
+    found = recall.search(settings, "acme", "text 7", embedder=Counting(model=model.model))
+    return found.degraded, any(hit.cosine is not None for hit in found.hits)
+
+
+def test_replaced_vectors_are_dropped_after_a_while(indexed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(indexed, "a")
+    for model in (Counting(model="old"), Counting(model="new"), Counting(model="new")):
+        sync_tenant(indexed, "acme", embedder=model)
+    assert {row["set"] for row in rows(indexed, VECTORS)} == {"old/8/1", "new/8/1"}
+    monkeypatch.setattr(embedding, "GRACE", 0)
+    sync_tenant(indexed, "acme", embedder=Counting(model="new"))
+    assert {row["set"] for row in rows(indexed, VECTORS)} == {"new/8/1"}
+    assert [row["set"] for row in rows(indexed, "SELECT set FROM docmem.vector_set")] == ["new/8/1"]
+
+
+def test_a_model_that_changed_under_its_name_is_made_anew_beside_what_serves(indexed: Settings) -> None:
+    write(indexed, "a", "b")
+    sync_tenant(indexed, "acme", embedder=Counting())
+    before = rows(indexed, VECTORS)
+    changed = Counting(salt=b"changed")
+    assert reembed_tenant(indexed, "acme", embedder=changed) == (0, 0)
+    assert rows(indexed, VECTORS) == before
+    assert reembed_tenant(indexed, "acme", embedder=changed, again=True) == (2, 0)
+    after = rows(indexed, VECTORS)
+    assert [row["set"] for row in after] == ["counting/8/1"] * 2
+    assert not {row["vector"] for row in after} & {row["vector"] for row in before}
+    assert sync_tenant(indexed, "acme", embedder=changed).embedded == 0
+
+
+def test_reembed_says_what_it_did_and_what_is_left(shell: Shell, indexed: Settings) -> None:
+    for name, value in (("DSN", indexed.dsn), ("SYNC_DSN", indexed.sync_dsn), ("OWNER_DSN", indexed.owner_dsn)):
+        shell.set(f"DOCMEM_{name}", value or "")
+    write(indexed, "a", "b")
+    sync_tenant(indexed, "acme")
+    shell.set("DOCMEM_EMBEDDING_MODEL", "none")
+    assert shell("reembed", "acme").code == 1
+    shell.set("DOCMEM_EMBEDDING_MODEL", "openai/m")
+    shell.set("OPENAI_API_KEY", "none")
+    with ModelServer([Fails(500)]).running() as server:
+        shell.set("OPENAI_API_BASE", server.url)
+        ran = shell("reembed", "acme")
+    assert (ran.code, "2 texts are still without a vector" in ran.err) == (75, True)
+    with ModelServer([Embeds()]).running() as server:
+        shell.set("OPENAI_API_BASE", server.url)
+        ran = shell("reembed", "acme", "--json")
+    assert (ran.code, ran.json["embedded"], ran.json["pending_embeddings"]) == (0, 2, 0)
+
+
+# ---------------------------------------------------------------------------------------------- providers, over HTTP
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[ModelServer]]:
+    @contextmanager
+    def serve(*script: Scripted) -> Iterator[ModelServer]:
+        with ModelServer(script).running() as server:
+            monkeypatch.setenv("OPENAI_API_BASE", server.url)
+            monkeypatch.setenv("OPENAI_API_KEY", "none")
+            yield server
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fails(500), Fails(429, headers={"Retry-After": "0"}), Embeds(first=math.nan), Embeds(dimension=7), Fails(404)],
+)
+def test_rows_wait_while_a_provider_gives_no_proper_vectors(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]], fault: Scripted
+) -> None:
+    write(indexed, "a", "b")
+    model = LitellmEmbedder("openai/m")
+    with provider(Embeds(), fault):
+        assert model.dimension == 8
+        done = sync_tenant(indexed, "acme", embedder=model)
+    assert (done.embedded, done.pending_embeddings, done.error) == (0, 2, None)
+    with provider(Embeds(backwards=True)):
+        assert sync_tenant(indexed, "acme", embedder=model).embedded == 2
+
+
+def test_a_provider_that_hangs_is_left_alone_after_its_tries(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]]
+) -> None:
+    write(indexed, "a")
+    with provider(Hangs()) as server:
+        done = sync_tenant(indexed, "acme", embedder=LitellmEmbedder("openai/m", timeout=0.2))
+        assert (done.pending_embeddings, len(server.requests)) == (1, 1)  # it doesn't even tell its dimension
+
+
+def test_a_provider_is_asked_again_after_the_pause_it_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "PATIENCE", Patience(tries=4, first_pause=1.0, longest_pause=60.0))
+    pauses: list[float] = []
+    away = ModelUnavailable("busy")
+    away.retry_after = 7.0
+    errors = [ModelUnavailable("away"), away]
+
+    def fail_first() -> None:
+        if errors:
+            raise errors.pop(0)
+
+    work = embedding._Work(None, "acme", Counting(before=fail_first), pauses.append)  # type: ignore[arg-type]
+    assert len(work._patiently(["a"])) == 1
+    assert pauses == [1.0, 7.0]
+
+
+def test_a_text_that_the_provider_refuses_holds_up_no_other(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]], caplog: pytest.LogCaptureFixture
+) -> None:
+    write(indexed, *(f"text {number}" for number in range(9)), "forbidden")
+    with provider(Embeds(refuses="forbidden")):
+        done = sync_tenant(indexed, "acme", embedder=LitellmEmbedder("openai/m"))
+        assert (done.embedded, done.pending_embeddings) == (9, 1)
+        assert "refuses 1 texts" in caplog.text
+        assert recall.search(indexed, "acme", "text", embedder=LitellmEmbedder("openai/m")).degraded is None
+    with provider(Embeds()):
+        assert sync_tenant(indexed, "acme", embedder=LitellmEmbedder("openai/m")).pending_embeddings == 0
+
+
+def test_a_provider_that_refuses_everything_is_not_asked_for_each_text(indexed: Settings) -> None:
+    calls = 0
+
+    def refuse() -> None:
+        nonlocal calls
+        calls += 1
+        raise TextRefused("no")
+
+    write(indexed, *(f"text {number}" for number in range(BATCH)))
+    assert sync_tenant(indexed, "acme", embedder=Counting(before=refuse)).pending_embeddings == BATCH
+    assert calls < BATCH
+
+
+def test_batches_are_asked_for_a_few_at_a_time(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]]
+) -> None:
+    write(indexed, *(f"text {number}" for number in range(BATCH * 5)))
+    with provider(Embeds()) as server:
+        done = sync_tenant(indexed, "acme", embedder=LitellmEmbedder("openai/m"))
+    assert (done.embedded, len(server.requests)) == (BATCH * 5, 6)
+
+
+def test_vectors_are_cut_only_for_models_made_for_it(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]]
+) -> None:
+    write(indexed, "a")
+    named = replace(indexed, embedding_model="openai/text-embedding-3-small@4")
+    with provider(Embeds()):
+        sync_tenant(indexed, "acme", embedder=vectors.embedder(named))
+    [row] = rows(indexed, VECTORS)
+    assert (row["set"], row["vector"].count(",")) == ("openai/text-embedding-3-small/4/1", 3)
+    for wrong in ("openai/ada@4", "openai/text-embedding-3-small@many", "openai/text-embedding-3-small@0"):
+        with pytest.raises(ConfigError):
+            vectors.embedder(replace(indexed, embedding_model=wrong))
+
+
+# ----------------------------------------------------------------------------------------------- turns, and hot sets
+
+
+def test_a_long_backlog_of_one_tenant_does_not_delay_another(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docmem_sync.backlog.TURN", BATCH)
+    write(indexed, *(f"acme {number}" for number in range(BATCH * 3)))
+    repository.create(indexed, "other")
+    put(indexed, "other", {"knowledge/a.md": b"other\n"})
+    sync_all(indexed, ["acme", "other"])
+    model = Counting()
+    backlog = Backlog(model, settle=lambda tenant, done: None)
+    backlog.add(["acme", "other"])
+    with closing(db.connect(indexed, "sync")) as connection:
+        while backlog.turn(connection):
+            pass
+    assert next(at for at, text in enumerate(model.asked) if "other" in text) <= BATCH + 12
+    assert backlog.counts["acme"] >= BATCH * 3
+
+
+def test_a_model_that_is_away_is_not_asked_for_each_tenant(indexed: Settings) -> None:
+    calls = 0
+
+    def fail() -> None:
+        nonlocal calls
+        calls += 1
+        raise ModelUnavailable("away")
+
+    write(indexed, "a")
+    repository.create(indexed, "other")
+    put(indexed, "other", {"knowledge/a.md": b"other\n"})
+    done = sync_all(indexed, ["acme", "other"], embedder=Counting(before=fail))
+    assert [one.pending_embeddings for one in done] == [1, 1]
+    assert calls == 3
+
+
+def test_a_set_gets_an_index_when_it_is_large_and_loses_it_when_it_is_small(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot, "HOT", 30)
+    monkeypatch.setattr(hot, "COOL", 10)
+    write(indexed, *(f"text {number}" for number in range(29)))
+    sync_tenant(indexed, "acme", embedder=Counting())
+    assert hot_indexes(indexed) == []
+    write(indexed, *(f"text {number}" for number in range(40)))
+    sync_tenant(indexed, "acme", embedder=Counting())
+    assert hot_indexes(indexed) == [hot.index_name("acme", "counting/8/1")]
+    found = recall.search(indexed, "acme", "text 7", limit=40, embedder=Counting())
+    assert len(found.hits) == 40
+    put(indexed, "acme", {memory(f"Memory {number}", number=number).path: None for number in range(5, 40)})
+    write(indexed, *(f"other {number}" for number in range(5)))
+    sync_tenant(indexed, "acme", embedder=Counting(), confirm_deletes=True)
+    assert hot_indexes(indexed) == []
+    assert rows(indexed, "SELECT indexed FROM docmem.vector_set") == [{"indexed": False}]
+
+
+def test_there_are_only_so_many_indexes(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hot, "HOT", 2)
+    monkeypatch.setattr(hot, "MOST", 0)
+    write(indexed, "a", "b")
+    sync_tenant(indexed, "acme", embedder=Counting())
+    assert hot_indexes(indexed) == []
+    assert "it gets none" in caplog.text
+
+
+def test_an_index_whose_making_was_broken_off_is_made_again(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch, postgres_server: Server, database: str
+) -> None:
+    monkeypatch.setattr(hot, "HOT", 2)
+    name = hot.index_name("acme", "counting/8/1")
+    write(indexed, "a", "b")
+    sync_tenant(indexed, "acme", embedder=Counting(model="other"))
+    with closing(db.connect(indexed, "owner")) as owner:
+        create = sql.SQL("CREATE INDEX {} ON docmem.memory_vector (id)").format(sql.Identifier(name))
+        owner.execute(create)
+    with psycopg.connect(postgres_server.dsn("admin", database=database), autocommit=True) as admin:
+        admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [f"docmem.{name}"])
+    sync_tenant(indexed, "acme", embedder=Counting())
+    with closing(db.connect(indexed, "owner")) as owner:
+        row = owner.execute("SELECT indexdef FROM pg_indexes WHERE indexname = %s", [name]).fetchone()
+    assert row is not None
+    assert "hnsw" in row["indexdef"]
+
+
+def test_without_the_owner_a_large_set_stays_without_an_index_and_says_so(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hot, "HOT", 2)
+    write(indexed, "a", "b")
+    done = sync_tenant(replace(indexed, owner_dsn=None), "acme", embedder=Counting())
+    assert done.pending_embeddings == 0
+    assert "DOCMEM_OWNER_DSN is not set" in caplog.text
+
+
+def hot_indexes(settings: Settings) -> list[str]:
+    with closing(db.connect(settings, "owner")) as owner:
+        return [str(row["name"]) for row in owner.execute(load("docmem_sync", "hot.sql")["existing"])]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "indexed", "expected"),
+    [(9_999, False, None), (10_000, False, True), (10_000, True, None), (5_000, True, None), (4_999, True, False)],
+)
+def test_when_an_index_is_made_and_dropped(vectors: int, indexed: bool, expected: bool | None) -> None:
+    assert hot.wanted([hot.Size("s", vectors, indexed)]).get("s") is expected

@@ -1,0 +1,79 @@
+"""Tenants whose texts may lack vectors, each in its turn: a long backlog of one doesn't delay another's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import psycopg
+
+from docmem import db
+from docmem.config import Settings
+from docmem.embedding import Embedder
+from docmem_sync import hot
+from docmem_sync.embed import Embedded, embed
+from docmem_sync.store import Store
+
+TURN = 512
+"""Texts of one tenant's turn."""
+
+
+class Backlog:
+    """Who waits, and how many texts each got embedded so far. Safe between threads; turns are taken by one.
+
+    `settle(tenant)` is called when a tenant's texts are done and some were embedded.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        settle: Callable[[str, Embedded], None],
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.counts: dict[str, int] = {}
+        self._embedder = embedder
+        self._settle = settle
+        self._pause = pause
+        self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+
+    def add(self, tenants: Iterable[str]) -> None:
+        """Let these wait for a turn too."""
+        with self._lock:
+            self._waiting.extend(tenant for tenant in tenants if tenant not in self._waiting)
+
+    def turn(self, connection: psycopg.Connection[Any]) -> bool:
+        """Give the next one its turn; false where nobody waits, or the model is away and all go on waiting."""
+        with self._lock:
+            if not self._waiting:
+                return False
+            tenant = self._waiting.popleft()
+        done = embed(connection, tenant, embedder=self._embedder, limit=TURN, pause=self._pause)
+        self.counts[tenant] = self.counts.get(tenant, 0) + done.count
+        if done.count:  # a reader that kept a packet finds more now
+            with db.tenant_transaction(connection, tenant) as cursor:
+                Store(cursor, tenant).notify(None)
+        if done.away:
+            with self._lock:
+                self._waiting.appendleft(tenant)
+            return False
+        if done.left:
+            self.add([tenant])
+        elif done.count or done.replaced:
+            self._settle(tenant, done)
+        return True
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits."""
+        with self._lock:
+            return bool(self._waiting)
+
+
+def settle(settings: Settings, connection: psycopg.Connection[Any], tenant: str, done: Embedded) -> None:
+    """What is to be done about a tenant's index once its texts are embedded."""
+    hot.settle(settings, connection, tenant, replaced=done.replaced)
