@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from docmem import git, history, layout, review
+from docmem.errors import AlreadyExists
 from docmem.history import Entry
 from docmem.model import Memory
 from docmem.repository import Repository, StoredMemory
 from docmem.times import format_time
+
+_TITLE = "# What is kept about you"
 
 
 def report(repository: Repository, subject: str, *, now: datetime) -> str:
@@ -17,11 +21,18 @@ def report(repository: Repository, subject: str, *, now: datetime) -> str:
     return "\n".join(_lines(repository, subject, now)) + "\n"
 
 
+def write(file: Path, text: str) -> None:
+    """Save a report; an older one is replaced. Raises `AlreadyExists` where another file stands there."""
+    if file.is_file() and file.stat().st_size and not file.read_bytes().startswith(_TITLE.encode()):
+        raise AlreadyExists(f"{file} is there already, and is no such report", hint="give another name, or remove it")
+    file.write_text(text, encoding="utf-8")
+
+
 def _lines(repository: Repository, subject: str, now: datetime) -> Iterator[str]:
     then = repository.snapshot()
     good, broken = then.memory_files(subject)
     profile = then.profile_bytes(subject).decode("utf-8", "replace").strip()
-    yield "# What is kept about you"
+    yield _TITLE
     yield ""
     yield f"Tenant {repository.tenant}, subject `{subject}`, as of {format_time(now)} (revision {then.revision[:12]})."
     yield from _section("Profile", ["```yaml", *profile.splitlines(), "```"] if profile else [])

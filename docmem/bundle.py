@@ -13,13 +13,26 @@ from docmem.repository import REVIEW, Repository
 
 
 def export(repo: Repository, file: Path) -> list[str]:
-    """Write a tenant's bundle; returns the refs in it. Raises `NotFound` before the first commit."""
+    """Write a tenant's bundle; returns the refs in it. An older bundle is replaced.
+
+    Raises `NotFound` before the first commit, `AlreadyExists` where another file stands there.
+    """
     refs = [*git.refs(repo.git_dir, "refs/heads/"), *git.refs(repo.git_dir, "refs/tags/")]
     refs += git.refs(repo.git_dir, f"{REVIEW}/")
+    if repo.head() is not None:
+        refs.insert(0, "HEAD")  # without it a clone of the bundle has no files
     if not refs:
         raise NotFound(f"tenant {repo.tenant} has no commit to export")
+    if file.is_file() and not _is_bundle(file):
+        raise AlreadyExists(f"{file} is there already, and is no bundle", hint="give another name, or remove it")
     git.bundle(repo.git_dir, file, refs)
     return refs
+
+
+def _is_bundle(file: Path) -> bool:
+    """An older export, which may be replaced."""
+    with file.open("rb") as opened:
+        return opened.read(64).startswith(b"# v") or file.stat().st_size == 0
 
 
 def import_(settings: Settings, tenant: str, file: Path) -> Repository:
@@ -55,5 +68,5 @@ def import_(settings: Settings, tenant: str, file: Path) -> Repository:
 
 def _check(repo: Repository) -> None:
     if repo.head() is None:
-        raise InputError("the bundle has no branch main", hint="make it with: docmem export TENANT FILE")
+        raise InputError("the bundle has no branch main", hint=f"make it with: docmem export {repo.tenant} FILE")
     _ = repo.snapshot().config

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from docmem import splice, strictyaml
 from docmem.document import decode, refuse_conflict_markers, scrub_value, split
@@ -47,11 +47,12 @@ class _MemoryHead(Shape):
     supersedes: tuple[Text, ...] = ()
     language: Text | None = None
 
-    @model_validator(mode="after")
-    def _check(self) -> _MemoryHead:
-        if not is_memory_id(self.id):
-            raise ValueError(f"id: {self.id!r} is not 16 lowercase hex digits")
-        return self
+    @field_validator("id")
+    @classmethod
+    def _check(cls, value: str) -> str:
+        if not is_memory_id(value):
+            raise ValueError(f"{value!r} is not 16 lowercase hex digits")
+        return value
 
 
 class _Profile(Shape):

@@ -30,6 +30,8 @@ _HEAD = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)(?:^---[ \t]*\r?$|\Z)"
 _ID = re.compile(rb"^id:[ \t]*([\"']?)([0-9a-f]{16})\1[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _THREAD = "Docmem-Thread"
 _FEW = 64
+_LISTED = 20
+"""So many memories are named where several fit."""
 REVERTS = "Docmem-Reverts"
 """Trailer of a commit that takes another one back."""
 
@@ -66,6 +68,7 @@ class Entry:
     thread: str | None
     turns: tuple[str, ...]
     edits: tuple[Edit, ...]
+    approved_by: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row of `log --json`."""
@@ -76,6 +79,7 @@ class Entry:
             "subject": self.subject,
             "thread": self.thread,
             "turns": list(self.turns),
+            "approved_by": self.approved_by,
             "changes": [edit.as_json() for edit in self.edits],
         }
 
@@ -94,6 +98,7 @@ class Step:
     quote: str | None
     text: str | None
     approved_by: str | None = None
+    before: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A row of `why --json`'s history."""
@@ -113,9 +118,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A memory and all that happened to it, oldest first. `text` is None once it is gone."""
+    """A memory, or another file, and all that happened to it, oldest first.
 
-    id: str
+    `id`: None for what is no memory. `text` is None once it is gone.
+    """
+
+    id: str | None
     path: str
     text: str | None
     steps: tuple[Step, ...]
@@ -281,7 +289,12 @@ def _entry(commit: Commit, contents: Mapping[str, bytes], when: datetime) -> Ent
         thread=_thread(commit),
         turns=trailers.decode_list(commit.trailer("Docmem-Turns") or ""),
         edits=tuple(_edits(commit.changes, contents)),
+        approved_by=_approved_by(commit),
     )
+
+
+def _approved_by(commit: Commit) -> str | None:
+    return trailers.decode(commit.trailer("Docmem-Approved-By") or "") or None
 
 
 def _thread(commit: Commit) -> str | None:
@@ -442,18 +455,36 @@ def find_by_words(repository: Repository, words: str) -> str:
             f"tenant {repository.tenant} has no memory that says {words!r}", hint="give its id, or words from its text"
         )
     if len(found) > 1:
-        listed = "; ".join(sorted(f"{memory} {path}" for memory, path in found.items()))
-        raise InputError(f"{len(found)} memories say {words!r}: {listed}", hint="give the id of one")
+        raise InputError(
+            f"{len(found)} memories say {words!r}:\n{_candidates(repository, now, found)}", hint="give the id of one"
+        )
     return next(iter(found))
 
 
+def _candidates(repository: Repository, now: Snapshot, found: Mapping[str, str]) -> str:
+    """Memories to choose from, a line each: id, subject and text."""
+    lines = []
+    for memory, path in sorted(found.items(), key=lambda each: each[1])[:_LISTED]:
+        known = _memory(path, git.read_file(repository.git_dir, now.revision, path))
+        says = " ".join(known.text.split())[:80] if known is not None else path
+        lines.append(f"  {memory}  {layout.place(path).subject[:12]}  {says}")
+    more = len(found) - len(lines)
+    return "\n".join(lines + ([f"  and {more} more"] if more else []))
+
+
 def why(repository: Repository, wanted: str) -> Life:
-    """The life of a memory, named by id, the start of an id, or words of its text.
+    """The life of a memory, named by id, the start of an id, its file's path or words of its text; or of another file.
 
     Raises `NotFound`; `InputError` where several fit.
     """
     now = repository.snapshot()
-    memory = find_memory(repository, wanted, now=now) or find_by_words(repository, wanted)
+    memory = find_memory(repository, wanted, now=now)
+    if memory is None and _is_path(wanted):
+        at_path = _life_of_file(repository, now, wanted)
+        if at_path is not None and at_path.id is None:
+            return at_path
+        memory = at_path.id if at_path is not None else None
+    memory = memory or find_by_words(repository, wanted)
     with _times(repository, now.revision) as when:
         touched = _touching(repository, now, memory)
     times = when.result()
@@ -466,6 +497,39 @@ def why(repository: Repository, wanted: str) -> Life:
     if not life:
         raise NotFound(f"tenant {repository.tenant} has no memory {wanted}")
     return Life(id=memory, path=life[-1].path, text=life[-1].text, steps=life)
+
+
+def _is_path(wanted: str) -> bool:
+    return "/" in wanted or wanted.endswith((".yaml", ".md"))
+
+
+def _life_of_file(repository: Repository, now: Snapshot, path: str) -> Life | None:
+    """What happened at a path; the id of the memory that stood there last, if it is a memory's. None for no file."""
+    entries = log(repository, paths=[path], revision=now.revision)
+    told = [
+        (entry, edit) for entry in reversed(entries) for edit in entry.edits if path in (edit.path, edit.moved_from)
+    ]
+    if not told:
+        return None
+    memories = [edit.id for _, edit in told if edit.id is not None]
+    steps = tuple(
+        Step(
+            entry.revision, entry.when, entry.author, edit.op, path, entry.thread, entry.turns, None, edit.after,
+            entry.approved_by, edit.before,
+        )
+        for entry, edit in told
+    )  # fmt: skip
+    return Life(memories[-1] if memories else None, path, steps[-1].text, steps)
+
+
+def changed_last(repository: Repository, name: str) -> str | None:
+    """The commit that changed a memory (an id) or a file (a path) last; None for what never was."""
+    now = repository.snapshot()
+    paths = [name] if _is_path(name) else now.locate(name) or sorted(ever(repository, name).get(name, ()))
+    commits = [
+        commit for path in paths for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1)
+    ]
+    return max(commits, key=lambda commit: commit.when).id if commits else None
 
 
 def last_change(repository: Repository, memory: str, *, now: Snapshot) -> Commit:
@@ -558,5 +622,6 @@ def _step(repository: Repository, commit: Commit, edit: Edit, when: datetime) ->
         turns=source.turns,
         quote=source.quote,
         text=edit.after,
-        approved_by=trailers.decode(commit.trailer("Docmem-Approved-By") or "") or None,
+        approved_by=_approved_by(commit),
+        before=edit.before,
     )

@@ -49,7 +49,10 @@ def work_tree(folder: Path) -> Path:
     """The root of the work tree that `folder` lies in. Raises `InputError`."""
     top = worktrees.top(folder)
     if top is None:
-        raise InputError(f"{folder} is no checkout", hint="make one with: docmem checkout TENANT DIR")
+        raise InputError(
+            f"{folder} is neither a tenant nor a checkout",
+            hint="give a tenant's name, or a folder that docmem checkout made",
+        )
     return top
 
 

@@ -47,6 +47,8 @@ MEANS: Mapping[str, str] = {
 }
 """What a code means to a reviewer."""
 
+_NAMED = 3
+"""So many operations are named in a commit's subject; more are counted."""
 _ORIGIN = ("Docmem-Thread", "Docmem-Turns", "Docmem-Agent", "Docmem-Run", "Docmem-Model")
 _PREFIX = 4
 _TRIES = 8
@@ -432,7 +434,7 @@ def _approve(
         return Settled(review.id, "approved", None, keys, conflicts=planned.conflicts, drift=planned.drift, left=left)
     revision = None
     if planned.files:
-        message = _message(review, planned.counts, author, edited=text is not None)
+        message = _message(review, chosen, planned.counts, author, edited=text is not None)
         revision = repository.commit(planned.base, planned.files, message=message, now=now, author=author)
     left = _settle(repository, review, items)
     changed = tuple(sorted(path for path in planned.files if path != layout.REVERTED))
@@ -697,11 +699,15 @@ def _settle(repository: Repository, review: Review, items: Sequence[Item]) -> in
     return len(rest)
 
 
-def _message(review: Review, counts: Mapping[str, int], author: Author, *, edited: bool) -> str:
+def _message(review: Review, items: Sequence[Item], counts: Mapping[str, int], author: Author, *, edited: bool) -> str:
     done = [f"{counts[op]} {op}d" for op in ("create", "update", "delete") if counts.get(op)]
+    changed = [
+        f"profile of {review.subject[:12]}" if item.op == "profile" else f"{item.op} {item.key}" for item in items
+    ]
+    what = ", ".join(dict.fromkeys(changed)) if len(changed) <= _NAMED else ", ".join(done) or "profile"
     origin = {key: review.commit.trailer(key) or "" for key in _ORIGIN}
     return trailers.message(
-        f"Approve {review.id}: {', '.join(done) or 'profile'}",
+        f"Approve {review.id}{', with another text' if edited else ''}: {what}",
         {
             **origin,
             "Docmem-Review": review.id,

@@ -54,7 +54,8 @@ def read(shape: type[S], values: Mapping[str, Any], *, source: str = "", first_l
         field = ".".join(str(part) for part in first["loc"])
         reason = str(first["msg"]).removeprefix("Value error, ")
         line = key_line(source, first["loc"], first_line)
-        raise FormatError(f"{field}: {reason}", code="bad_field", line=line) from None
+        where = f"{field}: " if field else ""  # a rule about several keys names them itself
+        raise FormatError(f"{where}{reason}", code="bad_field", line=line) from None
 
 
 def refuse_tenant(values: Mapping[str, Any], *, source: str = "", first_line: int = 1) -> None:

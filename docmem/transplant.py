@@ -172,6 +172,20 @@ def _carried_profile(today: Version, old: Version | None, new: Version | None) -
     return Version(today.path, data) if new is not None or rest else None
 
 
+def changed_keys(path: str, old: bytes, new: bytes) -> list[str]:
+    """Which keys of a memory or profile differ, `text` for what a memory says; [] where one can't be read."""
+    try:
+        if layout.place(path).kind == "profile":
+            before, after = (_flat(load_mapping(decode(data)[0])) for data in (old, new))
+        else:
+            parts = [split(data) for data in (old, new)]
+            before, after = (_flat(part.mapping()) | {("text",): part.body.strip()} for part in parts)
+    except FormatError:
+        return []
+    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    return [".".join(map(str, key)) for key in keys]
+
+
 def _says_the_same(old: Version, today: Version) -> bool:
     """Whether a memory still has its text; its importance or a link may have been touched."""
     if layout.place(today.path).kind != "memory":

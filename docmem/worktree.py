@@ -37,6 +37,8 @@ QUIET_SECONDS = 0.4
 
 Kind: TypeAlias = Literal["committed", "pushed", "pulled", "invalid", "conflict", "left", "waiting", "refused", "away"]
 _TRIES = 8
+_NAMED = 3
+"""So many changes are named in a commit's subject; more are counted."""
 _ID = re.compile(rb"^id: *[\"']?([0-9a-f]{16})", re.MULTILINE)
 _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "index.lock")
 
@@ -194,7 +196,8 @@ class WorkTree:
         bytes_of = dict(git.read_blobs(self.git_dir, {change.new for change in good if change.new}))
         files = {change.path: bytes_of[change.new] if change.new else None for change in good}
         ref = f"refs/docmem/tmp/live-{os.getpid()}"
-        new = self._written(head, files, _message(good), ref=ref, author=self.author)
+        subject = _subject(good, files, {change.path: self._bytes(change.old) for change in good})
+        new = self._written(head, files, _message(subject), ref=ref, author=self.author)
         try:
             refused = [line for rule in receive.RULES for line in rule(self._as_push(head, new))]
             if refused:
@@ -205,7 +208,7 @@ class WorkTree:
         finally:
             git.move_ref(self.git_dir, ref, new=None, old=new)
         self._set_index({change.path: change.new for change in good})
-        yield Said("committed", f"{new[:12]}  {_subject(good)}")
+        yield Said("committed", f"{new[:12]}  {subject}")
 
     def _as_push(self, head: str, new: str) -> receive.Push:
         return receive.Push(self.git_dir, head, new, datetime.now(UTC))
@@ -455,15 +458,36 @@ def _add_clash(clashes: dict[str, _Clash], shift: Shift, changes: Mapping[str, C
     clashes[path] = _Clash(known.base if known else old, new)
 
 
-def _subject(changed: Sequence[Change]) -> str:
-    verb = {"A": "Add", "M": "Edit", "D": "Remove"}
-    if len(changed) == 1:
-        return f"{verb[changed[0].status]} {changed[0].path}"
-    return f"Edit {len(changed)} files"
+def _subject(changed: Sequence[Change], files: Mapping[str, bytes | None], old: Mapping[str, bytes | None]) -> str:
+    """What a commit did, in names and keys; never what a memory says. `files` and `old`: path to bytes."""
+    done = _without_halves([_done(change, files.get(change.path), old.get(change.path)) for change in changed])
+    return ", ".join(done) if len(done) <= _NAMED else f"{', '.join(done[:_NAMED])} and {len(done) - _NAMED} more"
 
 
-def _message(changed: Sequence[Change]) -> str:
-    return _subject(changed).encode("ascii", "replace").decode().replace("\n", "?") + "\n"
+def _done(change: Change, new: bytes | None, old: bytes | None) -> str:
+    spot = layout.place(change.path)
+    verb = {"A": "Add", "M": "Edit", "D": "Remove"}[change.status]
+    if spot.kind == "memory":
+        memory = check.memory_id(change.path, new or b"") or check.memory_id(change.path, old or b"")
+        what = f"memory {memory}" if memory else Path(change.path).name
+    elif spot.kind == "profile":
+        what = f"profile of {spot.subject[:12]}"
+    else:
+        return f"{verb} {change.path}"
+    keys = transplant.changed_keys(change.path, old, new) if new is not None and old is not None else []
+    return f"{verb} {what}" + (f" ({', '.join(keys[:_NAMED])})" if keys else "")
+
+
+def _without_halves(done: Sequence[str]) -> list[str]:
+    """A memory that goes here and comes there is one that moved."""
+    moved = {line.removeprefix("Remove ") for line in done if line.startswith("Remove memory ")}
+    moved &= {line.removeprefix("Add ") for line in done}
+    halves = {f"{verb} {what}" for verb in ("Remove", "Add") for what in moved}
+    return [line for line in done if line not in halves] + [f"Move {what}" for what in sorted(moved)]
+
+
+def _message(subject: str) -> str:
+    return subject.encode("ascii", "replace").decode().replace("\n", "?") + "\n"
 
 
 def _read(path: Path) -> bytes | None:

@@ -22,6 +22,10 @@ def test_a_file_that_breaks_the_format_is_named_with_its_line() -> None:
     data = files.render_memory(TEA).replace(b"importance: 5", b"importance: 50")
     [fault] = check.faults({TEA.path: data}, all_paths=[TEA.path], ids={})
     assert str(fault).startswith(f"{TEA.path}:5: bad_field: importance: ")
+    head, body = f"id: {TEA.id}\n", "kind: fact\n"
+    data = files.render_memory(TEA).replace((head + body).encode(), f"{body}id: x\n".encode())
+    [fault] = check.faults({TEA.path: data}, all_paths=[TEA.path], ids={})
+    assert str(fault) == f"{TEA.path}:3: bad_field: id: 'x' is not 16 lowercase hex digits"
 
 
 @pytest.mark.parametrize(

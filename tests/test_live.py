@@ -103,6 +103,28 @@ def test_a_save_is_a_commit_of_that_person_and_pushed(settings: Settings, store:
     assert pat.git("status", "--porcelain") == ""
 
 
+def test_a_commit_says_what_was_changed_in_names_and_keys_alone(tree: WorkTree, store: Repository, pat: Person) -> None:
+    def subject_of(**saved: bytes | None) -> str:
+        for path, data in saved.items():
+            pat.write(paths[path], data)
+        settled(tree)
+        return next(git.history(store.git_dir, git.MAIN, limit=1)).subject
+
+    moved = JAM.path.replace(".md", "-again.md")
+    profile = f"{JAM.path.split('/memories')[0]}/profile.yaml"
+    paths = {"jam": JAM.path, "moved": moved, "profile": profile, "doc": "knowledge/a.md", "b": "knowledge/b.md"}
+    assert subject_of(jam=JAM_FILE) == f"Add memory {JAM.id}"
+    stronger = JAM_FILE.replace(b"importance: 5", b"importance: 9") + b"With butter.\n"
+    assert subject_of(jam=stronger) == f"Edit memory {JAM.id} (importance, text)"
+    assert subject_of(jam=None, moved=stronger) == f"Move memory {JAM.id}"
+    assert subject_of(profile=b"locale: de\n") == f"Add profile of {JAM.subject[:12]}"
+    other = b"locale: en\nattributes: {diet: vegan}\n"
+    assert subject_of(profile=other) == f"Edit profile of {JAM.subject[:12]} (attributes.diet, locale)"
+    assert subject_of(doc=b"One.\n") == "Add knowledge/a.md"
+    everything = subject_of(doc=b"Two, and more.\n", moved=None, profile=None, b=b"Three.\n")
+    assert everything == f"Edit knowledge/a.md, Add knowledge/b.md, Remove memory {JAM.id} and 1 more"
+
+
 def test_an_invalid_save_is_named_and_left_alone_and_the_rest_goes_on(
     settings: Settings, store: Repository, pat: Person
 ) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from docmem.cli.output import json_option, note, one_line, print_json, short
+from docmem.cli.output import confirm, json_option, note, one_line, print_json, short
 from docmem.cli.serving import sync_after
 
 if TYPE_CHECKING:
@@ -34,7 +33,8 @@ def _open(tenant: str) -> Repository:
 def forget(tenant: str, what: str, yes: bool, no_sync: bool, as_json: bool) -> None:
     """Forget a memory, or all that is known about a subject, in one commit that can be reverted.
 
-    It leaves the next prompt; history keeps it. What may not even stay in history is for: docmem erase.
+    It leaves the next prompt; history keeps it. It asks first; off a terminal it needs --yes. What may not even stay
+    in history is for: docmem erase.
     """
     from datetime import UTC, datetime
 
@@ -46,8 +46,7 @@ def forget(tenant: str, what: str, yes: bool, no_sync: bool, as_json: bool) -> N
     if not as_json:
         for path in planned.gone:
             click.echo(f"remove  {path}")
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"forget {len(planned.gone)} files?", abort=True, err=True)
+    confirm(f"forget {_files(len(planned.gone))} of {what}?", yes=yes)
     done = forgetting.apply(repository, what, now=datetime.now(UTC), author=git.person())
     if as_json:
         print_json(done.as_json())
@@ -124,15 +123,16 @@ def _erase(tenant: str, target: Target | None, *, index: bool) -> dict[str, Any]
 
 def _ask(tenant: str, target: Target) -> None:
     from docmem import erasure
-    from docmem.errors import InputError
 
     if target.kind == "tenant":
         note(f"this takes tenant {tenant} away: its repo, its rows, its failed replies")
     else:
         _print_content(erasure.collect(_open(tenant), target))
-    if not sys.stdin.isatty():
-        raise InputError("nothing was erased: it can't be undone, so it has to be confirmed", hint="add --yes")
-    click.confirm("erase it, for good?", abort=True, err=True)
+    confirm("erase it, for good?", yes=False)
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
 
 
 def _print_content(content: Any) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--subject", metavar="S", help="All that is kept about this person, as Markdown (without FILE: printed).")
 @json_option
 def export(tenant: str, file: Path | None, subject: str | None, as_json: bool) -> None:
-    """Write FILE: a git bundle of the tenant (`git clone -b main FILE` reads it, `docmem import` makes it one again).
+    """Write FILE: a git bundle of the tenant (`git clone FILE` reads it, `docmem import` makes it one again).
 
     With --subject: what is known about one person, what waits and what was known before, as one readable file.
     """
@@ -47,7 +47,7 @@ def _export_subject(repo: Repository, file: Path | None, subject: str, *, as_jso
     key = names.subject_key(repo.tenant, subject)
     text = access.report(repo, key, now=datetime.now(UTC))
     if file is not None:
-        file.write_text(text, encoding="utf-8")
+        access.write(file, text)
     if as_json:
         print_json({"file": str(file) if file else None, "subject": key, "text": text})
     elif file is None:

@@ -155,7 +155,7 @@ def _print_file(repository: Repository, what: str, revision: str | None, *, as_j
     found = next(((path, data) for path in candidates if (data := at.read(path)) is not None), None)
     if found is None:
         if memory or revision or not repository.has_revision(what):
-            raise _no_file(repository.tenant, what, memory, at.revision)
+            raise _no_file(repository, what, memory, at.revision)
         return False
     path, data = found
     text = data.decode("utf-8", "replace")
@@ -167,10 +167,15 @@ def _print_file(repository: Repository, what: str, revision: str | None, *, as_j
     return True
 
 
-def _no_file(tenant: str, what: str, memory: str | None, revision: str) -> DocmemError:
+def _no_file(repository: Repository, what: str, memory: str | None, revision: str) -> DocmemError:
+    from docmem import history
     from docmem.errors import NotFound
 
-    hint = f"see: docmem log {tenant}; docmem why {tenant} {memory}" if memory else f"see: docmem log {tenant}"
+    tenant, hint = repository.tenant, f"see: docmem log {repository.tenant}"
+    if memory is not None:
+        last = next((step for step in reversed(history.why(repository, memory).steps) if step.text is not None), None)
+        told = f"docmem why {tenant} {memory} tells what became of it"
+        hint = f"it said last: docmem show {tenant} {memory} --at {short(last.revision)}; {told}" if last else told
     return NotFound(f"tenant {tenant} has no file for {what!r} at {short(revision)}", hint=hint)
 
 
@@ -262,9 +267,13 @@ def _edit_json(edit: Edit) -> dict[str, Any]:
 
 def _edit_lines(edit: Edit) -> Iterator[str]:
     yield f"{edit.op} {edit.kind} {edit.id or ''}".rstrip() + f"  {edit.path}"
-    for text, sign, colour in ((edit.before, "-", "red"), (edit.after, "+", "green")):
-        for line in _told(text, other=edit.after if sign == "-" else edit.before, kind=edit.kind):
-            yield click.style(f"  {sign} {line}", fg=colour)
+    yield from _sides(edit.before, edit.after, edit.kind, indent="  ")
+
+
+def _sides(before: str | None, after: str | None, kind: str, *, indent: str) -> Iterator[str]:
+    for text, other, sign, colour in ((before, after, "-", "red"), (after, before, "+", "green")):
+        for line in _told(text, other=other, kind=kind):
+            yield click.style(f"{indent}{sign} {line}", fg=colour)
 
 
 def _told(text: str | None, *, other: str | None, kind: str) -> list[str]:
@@ -310,10 +319,13 @@ def _remembered_lines(each: Remembered) -> Iterator[str]:
 
 @click.command(short_help="Where a memory comes from.")
 @click.argument("tenant")
-@click.argument("memory")
+@click.argument("memory", metavar="MEMORY|PATH|TEXT")
 @json_option
 def why(tenant: str, memory: str, as_json: bool) -> None:
-    """Where a memory comes from and what became of it. MEMORY is its id, the start of it, or words of its text."""
+    """Where a memory comes from and what became of it: its id, the start of it, its file, or words of its text.
+
+    The path of a profile or a document does as well. Where several memories have these words, they are listed.
+    """
     from docmem import history
 
     life = history.why(_open(tenant), memory)
@@ -324,13 +336,14 @@ def why(tenant: str, memory: str, as_json: bool) -> None:
 
 
 def _life_lines(life: Life) -> Iterator[str]:
-    yield f"{life.id}  {life.path}"
-    yield f"  {life.text if life.text is not None else '(gone)'}"
+    yield f"{life.id}  {life.path}" if life.id else life.path
+    if life.id is not None:
+        yield f"  {life.text if life.text is not None else '(gone)'}"
     for step in life.steps:
-        yield from _step_lines(step)
+        yield from _step_lines(step, is_memory=life.id is not None)
 
 
-def _step_lines(step: Step) -> Iterator[str]:
+def _step_lines(step: Step, *, is_memory: bool) -> Iterator[str]:
     colour = _COLOURS[step.op]
     yield f"{click.style(step.op, fg=colour)}  {short(step.revision)}  {step.when:%Y-%m-%d %H:%M}  {step.author}"
     if step.thread:
@@ -339,8 +352,10 @@ def _step_lines(step: Step) -> Iterator[str]:
         yield f"    “{step.quote}”"
     if step.approved_by:
         yield f"    approved by {step.approved_by}"
-    if step.text:
+    if is_memory and step.text:
         yield f"    {one_line(step.text)}"
+    if not is_memory:
+        yield from _sides(step.before, step.text, "profile", indent="    ")
 
 
 @click.command(short_help="Take back a commit, a memory or a conversation.")
@@ -364,7 +379,7 @@ def revert(tenant: str, target: str, relearn: bool, dry_run: bool, no_sync: bool
     repository = _open(tenant)
     planned = reverting.plan(repository, target, relearn=relearn)
     if not as_json:
-        _print_plan(planned)
+        _print_plan(repository, planned)
     if dry_run:
         if as_json:
             print_json({"revision": None, "changed": planned.changed, "conflicts": list(planned.conflicts)})
@@ -379,12 +394,26 @@ def revert(tenant: str, target: str, relearn: bool, dry_run: bool, no_sync: bool
     return 1 if done.conflicts else 0
 
 
-def _print_plan(planned: Plan) -> None:
+def _print_plan(repository: Repository, planned: Plan) -> None:
     rows = [["remove" if planned.files[path] is None else "write", path] for path in planned.changed]
     if planned.conflicts:
-        note(f"changed since in the same place, nothing is written: {', '.join(planned.conflicts)}")
-        note("  edit these by hand, or revert the later change first (docmem why tells which it is)")
+        _print_conflicts(repository, planned)
     elif rows:
         click.echo(columns(rows))
     else:
         click.echo("nothing left to take back")
+
+
+def _print_conflicts(repository: Repository, planned: Plan) -> None:
+    """Each with what helps: the later change to take back first, or the memory that says the same by now."""
+    from docmem import history
+
+    tenant = repository.tenant
+    note("nothing is written, since this was changed in the same place afterwards:")
+    for name in planned.conflicts:
+        later = history.changed_last(repository, name)
+        if later is None or later in planned.targets:
+            note(f"  {name}: another memory says by now what would come back; forget one of the two, or edit it")
+            continue
+        note(f"  {name}, in {short(later)}; what it was: docmem why {tenant} {name}")
+        note(f"    edit it by hand, or take that back first: docmem revert {tenant} {short(later)}")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from docmem.config import set_default
+from docmem.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +39,18 @@ def paged(lines: Iterable[str]) -> None:
 def note(message: str) -> None:
     """A line to stderr."""
     click.echo(message, err=True)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something goes that a person may miss. Raises `InputError` where nobody can be asked.
+
+    A script that means it says `--yes`: silence is no consent.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"nothing was done, since nobody could be asked: {question}", hint="add --yes to mean it")
+    click.confirm(question, abort=True, err=True)
 
 
 def short(revision: str | None) -> str:

@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from docmem.config import Settings
 
 
+_DEGRADED = {
+    "no_embedder": "(found by words alone: there is no embedding model, see DOCMEM_EMBEDDING_MODEL)",
+    "embedder_failed": "(found by words alone: the embedding model gave no answer)",
+    "recency": "(the newest: no search could run)",
+}
+
+
+def _degraded(code: str) -> str:
+    """What was missing, in words."""
+    return _DEGRADED.get(code, f"(degraded: {code})")
+
+
 def _known(settings: Settings, tenant: str) -> None:
     """Refuse a tenant that isn't one. A machine that only serves has no repos to ask."""
     from docmem import names, repository
@@ -108,7 +120,7 @@ def inject(
         print_json(packet.as_json())
         return
     if packet.degraded:
-        note(f"(degraded: {packet.degraded})")
+        note(_degraded(packet.degraded))
     click.echo(packet.text or "(nothing)")
     if explain and packet.spans:
         rows = [[f"{span.start}–{span.end}", span.id, short(span.revision), span.path] for span in packet.spans]

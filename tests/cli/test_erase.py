@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from docmem import files, history, layout, names, repository
@@ -25,7 +29,7 @@ def settings_of_shell(settings: Settings) -> bytes:
 
 
 def test_forget_takes_a_memory_away_and_revert_brings_it_back(shell: Shell, settings: Settings, learned: str) -> None:
-    done = shell("forget", "acme", TEA.id, "--no-sync", "--json")
+    done = shell("forget", "acme", TEA.id, "--yes", "--no-sync", "--json")
     assert done.json["changed"] == [TEA.path]
     repo = repository.open(settings, "acme")
     now = repo.snapshot()
@@ -42,9 +46,9 @@ def test_forget_takes_all_of_a_subject_away_and_announces_it(shell: Shell, setti
     assert repo.snapshot().subject_tree(subject()) is None
     [entry] = history.log(repo, limit=1)
     assert {edit.op for edit in entry.edits} == {"delete"}
-    again = shell("forget", "acme", "ana", "--no-sync")
+    again = shell("forget", "acme", "ana", "--yes", "--no-sync")
     assert (again.code, "nothing of 'ana'" in again.err) == (1, True)
-    assert shell("forget", "acme", "nobody", "--no-sync").code == 1
+    assert shell("forget", "acme", "nobody", "--yes", "--no-sync").code == 1
 
 
 def test_erase_asks_and_names_what_goes(shell: Shell, settings: Settings, learned: str) -> None:
@@ -77,3 +81,37 @@ def test_a_whole_tenant_is_erased(shell: Shell, settings: Settings, learned: str
     assert shell("erase", "acme", "--all", "--verify", "--no-index").code == 0
     assert shell("erase", "nobody", "--all", "--yes", "--no-index").code == 1
     assert shell("erase", "acme").code == 2
+
+
+def test_what_takes_away_asks_and_where_nobody_can_be_asked_it_wants_yes(
+    shell: Shell, settings: Settings, learned: str
+) -> None:
+    for command in (["forget", "acme", TEA.id], ["forget", "acme", "ana"], ["erase", "acme", "ana", "--no-index"]):
+        refused = shell(*command, "--json")
+        assert (refused.code, refused.json["error"]["code"]) == (1, "bad_input")
+        assert refused.json["error"]["hint"] == "add --yes to mean it"
+    assert repository.open(settings, "acme").head() == learned
+    for answer, code in (("n", 130), ("y", 0)):
+        typed = f"{sys.executable} -m docmem forget acme ana --no-sync"
+        done = subprocess.run(
+            ["script", "--quiet", "--return", "--command", typed, "/dev/null"],
+            input=f"{answer}\n", env=os.environ | {"DOCMEM_ROOT": str(settings.root)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert "forget 3 files of ana? [y/N]" in done.stdout
+        assert done.returncode == code, done.stdout
+        assert (repository.open(settings, "acme").head() == learned) == (answer == "n")
+
+
+def test_a_memory_in_a_file_of_another_name_is_erased_by_its_id(shell: Shell, settings: Settings, learned: str) -> None:
+    renamed = f"{layout.subject_dir(subject())}/memories/drinks.md"
+    put(settings, "acme", {TEA.path: None, renamed: files.render_memory(TEA)})
+    put(settings, "acme", {renamed: None})
+    gone = shell("show", "acme", TEA.id)
+    assert gone.code == 1
+    hint = next(line for line in gone.err.splitlines() if "docmem show acme" in line)
+    command = hint.split("docmem ", 1)[1].split(";")[0].split()
+    assert shell(*command).out.endswith("Ana likes her tea green and hot.\n")
+    assert shell("erase", "acme", TEA.id, "--yes", "--no-index", "--json").json["verified"]["found"] == 0
+    assert shell("why", "acme", TEA.id).code == 1
+    assert shell("erase", "acme", TEA.id, "--verify", "--no-index", "--string", "green and hot").code == 0

@@ -12,6 +12,7 @@ import pytest
 from docmem import files, git, layout, repository, review
 from docmem.config import Settings
 from tests.support.cli import Shell
+from tests.support.clones import Person
 from tests.support.repos import NOW, memory, put, subject
 
 TEA = memory("Ana likes tea.")
@@ -75,3 +76,22 @@ def test_a_persons_data_is_one_readable_file(shell: Shell, learned: str, tmp_pat
     assert file.read_text().startswith("# What is kept about you\n")
     assert "Nothing." in shell("export", "acme", "--subject", "nobody").out
     assert shell("export", "acme").code == 2
+
+
+def test_plain_git_clones_an_export_and_a_file_of_something_else_is_not_overwritten(
+    shell: Shell, settings: Settings, learned: str, tmp_path: Path
+) -> None:
+    file, mine = tmp_path / "acme.bundle", tmp_path / "notes.txt"
+    for _ in range(2):  # an older export is replaced
+        assert shell("export", "acme", str(file)).code == 0
+    pat = Person(tmp_path / "pat").clones(file)
+    assert pat.git("rev-parse", "HEAD").strip() == learned
+    assert (pat.folder / "docmem.yaml").is_file()
+    mine.write_text("mine\n")
+    for words in ([], ["--subject", "ana"]):
+        refused = shell("export", "acme", str(mine), *words)
+        assert (refused.code, "is there already" in refused.err) == (1, True)
+    assert mine.read_text() == "mine\n"
+    report = tmp_path / "ana.md"
+    for _ in range(2):
+        assert shell("export", "acme", str(report), "--subject", "ana").code == 0

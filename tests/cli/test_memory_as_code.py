@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docmem import files
+from docmem import files, layout
 from docmem.config import Settings
 from tests.support.cli import Shell
 from tests.support.repos import memory, put, subject
@@ -138,3 +138,50 @@ def test_the_subject_of_a_phone_is_printed(shell: Shell) -> None:
     assert len(first.strip()) == 64
     assert shell("subject", "acme", "hello").code == 1
     assert subject() not in first
+
+
+def test_a_conflict_on_a_profile_is_told_with_commands_that_help(shell: Shell, settings: Settings, tenant: str) -> None:
+    """Each command that the message names is run, and afterwards the revert goes through."""
+    path = layout.profile_path(subject())
+    first = put(settings, tenant, {path: b"attributes:\n  diet: vegan\n"}, "Learn")
+    later = put(settings, tenant, {path: b"attributes:\n  diet: vegetarian\n"}, "Learn more")
+    refused = shell("revert", "acme", first, "--no-sync")
+    assert (refused.code, later[:12] in refused.err) == (1, True)
+    commands = [line.split("docmem ", 1)[1].split() for line in refused.err.splitlines() if "docmem " in line]
+    assert [words[0] for words in commands] == ["why", "revert"]
+    told = shell(*commands[0])
+    assert told.code == 0
+    assert "-   diet: vegan" in told.out
+    assert "+   diet: vegetarian" in told.out
+    assert shell(*commands[1], "--no-sync").code == 0
+    assert shell("revert", "acme", first, "--no-sync").code == 0
+    assert shell("show", "acme", path).code == 1
+
+
+def test_why_takes_a_path(shell: Shell, settings: Settings, learned: tuple[str, str]) -> None:
+    assert shell("why", "acme", TEA.path, "--json").json["id"] == TEA.id
+    put(settings, "acme", {"knowledge/a.md": b"One.\n"})
+    put(settings, "acme", {"knowledge/a.md": b"Two.\n"}, "Mend\n\nDocmem-Thread: web-9\n")
+    put(settings, "acme", {"knowledge/a.md": None})
+    life = shell("why", "acme", "knowledge/a.md", "--json").json
+    assert (life["id"], life["path"], life["text"]) == (None, "knowledge/a.md", None)
+    assert [(step["op"], step["text"], step["thread"]) for step in life["history"]] == [
+        ("create", "One.\n", None),
+        ("update", "Two.\n", "web-9"),
+        ("delete", None, None),
+    ]
+    assert shell("why", "acme", "knowledge/b.md").code == 1
+    assert shell("why", "acme", "knowledge").code == 1
+
+
+def test_several_memories_that_have_the_words_are_listed_with_their_ids(
+    shell: Shell, settings: Settings, learned: tuple[str, str]
+) -> None:
+    others = [memory(f"Ana likes her bath number {number}.", number=number + 1) for number in range(25)]
+    put(settings, "acme", {each.path: files.render_memory(each) for each in others[:2]})
+    listed = shell("why", "acme", "ana likes")
+    assert (listed.code, "3 memories say 'ana likes'" in listed.err) == (1, True)
+    for each, text in ((TEA, "Ana likes green tea."), (others[0], others[0].text)):
+        assert f"  {each.id}  {subject()[:12]}  {text}\n" in listed.err
+    put(settings, "acme", {each.path: files.render_memory(each) for each in others})
+    assert "  and 6 more" in shell("why", "acme", "ana likes").err

@@ -87,6 +87,8 @@ def test_what_can_not_be_kept_is_refused_with_its_code(shell: Shell, talk: Talk)
     assert (refused.code, refused.json["error"]["code"]) == (1, "secret")
     edited = shell("review", "edit", "acme", row["id"], "--text", "The traveller asked for a refund.", "--no-sync")
     assert edited.code == 0
+    newest = shell("log", "acme", "-n", "1", "--json").json[0]
+    assert newest["subject"] == f"Approve {row['id']}, with another text: create {newest['changes'][0]['id']}"
     assert shell("why", "acme", "asked for a refund").code == 0
 
 
