@@ -20,7 +20,19 @@ _MEMORY_ID = re.compile(r"[0-9a-f]{16}")
 _AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LABEL_MAX = 200
 _PUNCTUATION = ".,;:!?…\"'`()[]“”«»¿¡。，！？"
-_SAID_OF = frozenset(["the", "a", "an", "user", "traveller", "traveler", "customer", "client", "guest", "person"])
+_ARTICLES = frozenset(["the", "a", "an"])
+_SUBJECTS = frozenset(["user", "traveller", "traveler", "customer", "client", "guest", "person"])
+_CONTRACTIONS = (
+    (re.compile(r"\bcan(?:'t|not)\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bshan't\b"), "shall not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"\b(i)'m\b"), r"\1 am"),
+    (re.compile(r"\b(he|she|it|that|there|who)'s\b"), r"\1 is"),
+    (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ve\b"), " have"),
+    (re.compile(r"'ll\b"), " will"),
+)
 _SLUG_MAX = 60
 _PATH_MAX = 1024
 _PART_MAX = 255
@@ -115,14 +127,25 @@ def thread_hash(thread: str) -> str:
     return _sha256(thread_id(thread))
 
 
+def spelled_out(text: str) -> str:
+    """`text`, folded in case, with contractions in full: "doesn't" is "does not"."""
+    folded = normalized(text).replace("’", "'")
+    for pattern, full in _CONTRACTIONS:
+        folded = pattern.sub(full, folded)
+    return folded
+
+
 def said(text: str) -> str:
-    """What a statement says, as words: without punctuation, articles, plurals and whom it is said of.
+    """What a statement says, as words: without punctuation, articles, plurals and the subject that it is said of.
 
     "The user likes kites!" and "Traveller likes kites." are one, so that a statement that was taken back isn't learned
-    again because a model put it a little differently.
+    again because a model put it a little differently. Whom it names further on counts: "the user owes a client" and
+    "a client owes the user" are two.
     """
-    words = (word.strip(_PUNCTUATION) for word in normalized(text).replace("’", "'").split())
-    return " ".join(_singular(word) for word in words if word and word not in _SAID_OF)
+    words = [word for each in spelled_out(text).split() if (word := each.strip(_PUNCTUATION)) not in {"", *_ARTICLES}]
+    if words and words[0] in _SUBJECTS:
+        del words[0]
+    return " ".join(_singular(word) for word in words)
 
 
 def _singular(word: str) -> str:

@@ -1,7 +1,10 @@
 """Compare what two statements say, by their words alone.
 
 Wrong merges are worse than duplicates, so two statements count as the same only where nothing that can carry a
-difference differs: numbers, dates, names, negation, who it is about, conditions, and the order of what is compared.
+difference differs: numbers, dates, names, negation, who it is about, conditions, and who does what to whom: "for Ana"
+isn't "with Ana", and "fears dogs" isn't "dogs fear". So words are compared in their order, prepositions and pronouns
+among them; only articles, forms of "to be", whom the statement is about and the order in a list ("tea and cake") are
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from docmem.names import normalized
+from docmem.names import normalized, spelled_out
 
 Likeness: TypeAlias = Literal["same", "less", "more", "other"]
 
@@ -21,6 +24,8 @@ NEAR = 0.8
 """Share of words two statements must have in common where one only adds to the other."""
 
 _WORD = re.compile(r"\w+(?:[.,:/]\d+)*", re.UNICODE)
+_TOKEN = re.compile(r"\w+(?:[.,:/]\d+)*|[,.;!?](?=\s*\w)", re.UNICODE)
+_SEPARATORS = frozenset([",", ".", ";", "!", "?", "and"])
 _SIGN = re.compile(r"[%#&@]|(?<!\w)[-−‐–](?=\d)|(?<=\w)-(?!\w)")
 """A sign that a word doesn't hold: -5, A-, 50 %. Currencies, comparisons and pictures come by their category."""
 
@@ -60,9 +65,44 @@ _CALENDAR = _words(
     today tomorrow yesterday morning afternoon evening night week month year weekly monthly yearly daily one two
     three four five six seven eight nine ten eleven twelve dozen hundred thousand million half"""
 )
-_LIKING = _words("like likes love loves enjoy enjoys prefer fond appreciate appreciates really own owns")
+_PRONOUNS = _words(
+    """he she they it i we you him her them me us his hers their theirs its my mine our ours your yours himself herself
+    themselves myself itself this that these those who whom whose each other another someone somebody everyone nobody"""
+)
+_PREPOSITIONS = _words(
+    """about above across after against along among around as at before behind below beneath beside besides between
+    beyond by down during except for from in inside into like near off on onto out outside over past per since than
+    through till to toward towards under until up upon via with within without of"""
+)
+_HARMLESS_ROLES = frozenset(["of", "to", "in"])
+"""What a noun takes where its verb takes none, or another: "allergic to peanuts", "a peanut allergy"."""
+_NOTHING = _words("""a an the is are am be very really also just quite currently generally usually please""")
+"""Words that change nothing, wherever they stand."""
+_SUBJECTS = _words("user traveller traveler customer client guest person")
+_OWN = _words("user traveller traveler")
+"""Names of the subject that name nobody else, further on in a statement."""
+_HEADS = _SUBJECTS | _words("he she they i")
+_OWN_HEADS = _words("his her their my")
+_DIETS = _words(
+    """vegetarian vegetarians vegan vegans pescatarian pescetarian halal kosher keto paleo flexitarian
+    omnivore fruitarian macrobiotic"""
+)
+_DIET_FRAME = _words(
+    """follow follows following keep keeps keeping eat eats eating has have having on a an diet diets food foods dietary
+    is stick sticks to adhere adheres maintain maintains meal meals only"""
+)
+_TAKES_A_LIST = _words(
+    """like likes love loves enjoy enjoys prefer prefers hate hates dislike dislikes speak speaks visit visits want
+    wants need needs collect collects play plays eat eats drink drinks study studies teach teaches own owns has have
+    is are avoid avoids read reads grow grows sell sells"""
+)
+_FRONTED = re.compile(
+    r"(?i)\s*((?:in|on|at|during|every|each|for|from|since|until|before|after|this|next|last)\s[^,.!?\n]{1,40}),\s*(\S[^\n]*)"
+)
+_LIKING = _words("like likes love loves enjoy enjoys fond appreciate appreciates")
 """Different strengths of one thing, where `may_be_one` looks for what it is about."""
-_ENDINGS = frozenset(["", "s", "e", "es", "ed", "d", "ing", "ion", "ions", "ation", "ations", "y", "ies", "ic"])
+_HAVING = _words("has have own owns")
+_ENDINGS = frozenset(["", "s", "e", "es", "ing", "ion", "ions", "ation", "ations", "y", "ies", "ic"])
 _STEM = 3
 _FAMILY_WORDS = 24
 _ORDERED = _NEGATION | _CONDITIONS | frozenset(["prefer", "prefers", "preferred", "between", "by"])
@@ -71,12 +111,21 @@ _ORDERED = _NEGATION | _CONDITIONS | frozenset(["prefer", "prefers", "preferred"
 @dataclass(frozen=True, slots=True)
 class _Statement:
     plain: str
+    sequence: tuple[str, ...]
+    """All words that aren't nothing, stemmed, in order; items of a list in order of the alphabet."""
     words: tuple[str, ...]
     """Content words in order, stemmed."""
+    meant: tuple[str, ...]
+    """Of the sequence, what isn't a preposition, liking or having: what `may_be_one` pairs."""
     guards: tuple[str, ...]
     """Numbers, dates, names and people in order, then signs in order; then negations and conditions, sorted."""
+    signs: tuple[str, ...]
+    pronouns: tuple[str, ...]
+    prepositions: tuple[str, ...]
     ordered: bool
     """Whether the order of the words may carry the meaning."""
+    is_of_subject: bool
+    """Whether it begins with whom it is about: "The user ...", not "The user's ..."."""
 
 
 def likeness(old: str, new: str) -> Likeness:
@@ -84,23 +133,18 @@ def likeness(old: str, new: str) -> Likeness:
     before, after = _statement(old), _statement(new)
     if before.plain == after.plain:
         return "same"
-    if before.guards != after.guards:
+    if not before.sequence or not after.sequence or before.signs != after.signs:
         return "other"
-    old_words, new_words = set(before.words), set(after.words)
-    if not old_words or not new_words:
-        return "other"
-    if old_words == new_words:
-        in_order = not (before.ordered or after.ordered) or before.words == after.words
-        return "same" if in_order else "other"
-    common = old_words & new_words
-    if len(common) < NEAR * len(old_words | new_words) or before.ordered or after.ordered:
+    if before.sequence == after.sequence:
+        return "same"
+    if before.guards != after.guards or before.pronouns != after.pronouns or before.ordered or after.ordered:
         return "other"
     # What is added in front of a verb or noun may turn it round ("hardly likes", "não gosta", "his enemy likes"), and
     # no list has all such words: only what is added behind the whole statement is more of the same.
-    size = min(len(before.words), len(after.words))
-    if before.words[:size] != after.words[:size]:
+    size, most = sorted((len(before.sequence), len(after.sequence)))
+    if size < NEAR * most or before.sequence[:size] != after.sequence[:size]:
         return "other"
-    return "more" if len(before.words) == size else "less"
+    return "more" if len(before.sequence) == size else "less"
 
 
 def may_be_one(old: str, new: str) -> bool:
@@ -111,23 +155,45 @@ def may_be_one(old: str, new: str) -> bool:
     so a word without a partner in the other statement keeps them apart whatever its vector says.
     """
     before, after = _statement(old), _statement(new)
-    if before.guards != after.guards or before.ordered or after.ordered:
+    if before.guards != after.guards or before.ordered or after.ordered or not _have_like_roles(before, after):
         return False
-    one, other = (frozenset(each.words) - _LIKING for each in (before, after))
-    shared = one & other
-    if not shared or len(one) > _FAMILY_WORDS or len(other) > _FAMILY_WORDS:
+    one, other = before.meant, after.meant
+    if not set(one) & set(other) or len(one) > _FAMILY_WORDS or len(other) > _FAMILY_WORDS:
         return False
-    return _all_partnered(one - other, other) and _all_partnered(other - one, one)
+    if set(one) == set(other):
+        return one == other and _is_liking(before) and _is_liking(after)
+    if not _all_partnered(set(one) - set(other), set(other)) or not _all_partnered(set(other) - set(one), set(one)):
+        return False
+    return _are_in_like_order(one, other) or (
+        # A verb and its noun turned into a noun and what qualifies it: "hiking in mountains", "mountain hikes".
+        before.is_of_subject and after.is_of_subject and len(one) == len(other) == 2
+    )
 
 
-def _all_partnered(words: frozenset[str], others: frozenset[str]) -> bool:
+def _is_liking(statement: _Statement) -> bool:
+    return any(word in _LIKING for word in statement.sequence)
+
+
+def _have_like_roles(one: _Statement, other: _Statement) -> bool:
+    if one.pronouns != other.pronouns or _is_liking(one) != _is_liking(other):
+        return False
+    fewer, more = sorted((one.prepositions, other.prepositions), key=len)
+    return fewer == more or (not fewer and set(more) <= _HARMLESS_ROLES)
+
+
+def _are_in_like_order(one: Sequence[str], other: Sequence[str]) -> bool:
+    return len(one) == len(other) and all(a == b or _are_forms(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _all_partnered(words: set[str], others: set[str]) -> bool:
     return all(any(_are_forms(word, other) for other in others) for word in words)
 
 
 def _are_forms(one: str, other: str) -> bool:
     """Whether two words are forms of one: a common stem, and endings that don't change what is meant.
 
-    (An employer is no employee, and careful isn't careless: those endings aren't in the list.)
+    (An employer is no employee, careful isn't careless, and who worked there may work there no more: those endings
+    aren't in the list.)
     """
     size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return any(one[cut:] in _ENDINGS and other[cut:] in _ENDINGS for cut in range(max(_STEM, size - 2), size + 1))
@@ -146,16 +212,109 @@ def content_words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def _statement(text: str) -> _Statement:
-    written = _WORD.findall(unicodedata.normalize("NFKC", text).replace("’", "'"))
+    behind = _phrase_last(text.replace("&", " and "))
+    written = _WORD.findall(unicodedata.normalize("NFKC", behind).replace("’", "'"))
     lower = [word.casefold() for word in written]
     strict = [word for word, plain in zip(written, lower, strict=True) if _is_exact(word, plain)]
     # The first word is capitalized whatever it is, so it may only differ as a word.
     names = tuple(word.casefold() for word in strict if word is not written[0] or any(map(str.isdigit, word)))
     people = tuple(word for word in lower if word in _PEOPLE)
-    loose = tuple(sorted(word for word in lower if word in _NEGATION or word in _CONDITIONS))
-    words = tuple(_stem(word) for word in lower if word not in _NEUTRAL)
-    guards = (*names, "|", *people, "|", *_signs(text), "|", *loose)
-    return _Statement(normalized(text), words, guards, any(word in _ORDERED for word in lower))
+    spoken = _TOKEN.findall(spelled_out(behind))
+    said, is_of_subject = _without_subject(spoken)
+    loose = tuple(sorted(word for word in said if word in _NEGATION or word in _CONDITIONS))
+    signs, sequence = _signs(behind), tuple(_sequence(said))
+    return _Statement(
+        plain=normalized(text),
+        sequence=sequence,
+        meant=tuple(word for word in sequence if word not in _PREPOSITIONS | _LIKING | _HAVING),
+        words=tuple(_stem(word) for word in lower if word not in _NEUTRAL),
+        guards=(*names, "|", *people, "|", *signs, "|", *loose),
+        signs=signs,
+        pronouns=tuple(word for word in said if word in _PRONOUNS),
+        prepositions=tuple(word for word in said if word in _PREPOSITIONS),
+        ordered=any(word in _ORDERED for word in said),
+        is_of_subject=is_of_subject,
+    )
+
+
+def _phrase_last(text: str) -> str:
+    """A phrase of time or place that stands in front, with a comma, put where it usually stands."""
+    fronted = _FRONTED.fullmatch(text)
+    if not fronted or re.search(r"[.!?]\s", fronted[2]):
+        return text
+    return f"{fronted[2].rstrip(' .!')} {fronted[1]}"
+
+
+def _without_subject(words: Sequence[str]) -> tuple[list[str], bool]:
+    """The words after "The user", "Their" or "The user's", and whether it was the first: as whom it is about."""
+    at = 1 if len(words) > 1 and words[0] in {"the", "this"} and words[1] in _SUBJECTS else 0
+    rest = list(words[at:])
+    if not rest or rest[0] not in _HEADS | _OWN_HEADS:
+        return list(words), False
+    is_own = rest[0] in _OWN_HEADS or rest[1:2] == ["s"]
+    return rest[2 if rest[1:2] == ["s"] else 1 :], not is_own
+
+
+def _sequence(words: Sequence[str]) -> list[str]:
+    plain = [word for word in _with_plain_diet(words) if word not in _NOTHING]
+    plain = ["user" if word in _OWN else word for word in plain]
+    ordered = _with_sorted_lists([word for at, word in enumerate(plain) if not _is_filler_do(plain, at)])
+    return [_stem(word) for word in ordered if word.isalnum() or any(map(str.isalnum, word))]
+
+
+def _is_filler_do(words: Sequence[str], at: int) -> bool:
+    return words[at] in {"do", "does"} and words[at + 1 : at + 2] == ["not"]
+
+
+def _with_plain_diet(words: Sequence[str]) -> list[str]:
+    """ "follows a vegan diet", "is on a vegan diet" and "eats vegan food" as "vegan"."""
+    meant = [word for word in words if word not in _DIET_FRAME and word not in _NOTHING and word not in {",", "."}]
+    diets = [word for word in meant if word in _DIETS]
+    return [word.rstrip("s") for word in diets] if diets and diets == meant else list(words)
+
+
+def _with_sorted_lists(words: Sequence[str]) -> list[str]:
+    """The items of lists of single words in order of the alphabet: "museums and hiking" is "hiking and museums".
+
+    Only where nothing but a list can be meant: behind a preposition or the verb, and before the end of a part. In "old
+    maps and books" the first word may belong to one item alone.
+    """
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        end = _end_of_list(words, at) if at == 0 or _may_precede_list(words, at - 1) else at
+        if end > at:
+            items = sorted(word for word in words[at:end] if word not in {",", "and"})
+            found += [*items[:-1], "and", items[-1]]
+            at = end
+        else:
+            found.append(words[at])
+            at += 1
+    return found
+
+
+def _may_precede_list(words: Sequence[str], at: int) -> bool:
+    return words[at] in _PREPOSITIONS or words[at] in _TAKES_A_LIST
+
+
+def _end_of_list(words: Sequence[str], start: int) -> int:
+    """Where the list that starts at `start` ends; `start` where none does."""
+    at = start
+    while at < len(words) and words[at] not in _SEPARATORS:
+        at += 1
+        if at - start > 1 and words[at - 2] not in {",", "and"}:
+            return start
+        if words[at : at + 1] == [","] and words[at + 1 : at + 2] != ["and"]:
+            at += 1
+        elif words[at : at + 1] == ["and"] or words[at : at + 2] == [",", "and"]:
+            last = at + (2 if words[at] == "," else 1)
+            is_last = last < len(words) and words[last] not in _SEPARATORS and _closes(words, last + 1)
+            return last + 1 if is_last else start
+    return start
+
+
+def _closes(words: Sequence[str], at: int) -> bool:
+    return at >= len(words) or words[at] in _PREPOSITIONS | _SEPARATORS - {"and"}
 
 
 def _signs(text: str) -> tuple[str, ...]:

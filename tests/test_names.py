@@ -89,3 +89,21 @@ def test_a_statement_said_a_little_differently_has_one_hash(text: str) -> None:
     first = names.statement_hash(b"key", "s", "The traveller likes kites.")
     assert names.statement_hash(b"key", "s", text) == first
     assert names.statement_hash(b"key", "s", text.replace("like", "hate")) != first
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The user owes the client money.", "The client owes the user money."),
+        ("The guide likes the user.", "The user likes the guide."),
+        ("The user cooks for Ana.", "The user cooks with Ana."),
+        ("The user told him.", "The user told her."),
+    ],
+)
+def test_who_does_what_to_whom_is_said_differently(one: str, other: str) -> None:
+    assert names.statement_hash(b"key", "s", one) != names.statement_hash(b"key", "s", other)
+
+
+def test_a_contraction_says_what_its_words_say() -> None:
+    assert names.said("The user doesn’t eat pork.") == names.said("the user does not eat pork")
+    assert names.said("The user can't swim.") == names.said("The user cannot swim")
