@@ -285,7 +285,7 @@ def _with_sorted_lists(words: Sequence[str]) -> list[str]:
         end = _end_of_list(words, at) if at == 0 or _may_precede_list(words, at - 1) else at
         if end > at:
             items = sorted(word for word in words[at:end] if word not in {",", "and"})
-            found += [*items[:-1], "and", items[-1]]
+            found += items
             at = end
         else:
             found.append(words[at])
