@@ -37,6 +37,21 @@ class Cache(Generic[K, V]):
             self._entries.move_to_end(key)
             return entry[1]
 
+    def aged(self, key: K) -> tuple[float, V] | None:
+        """The value and the seconds since it was put, or None; for who decides by themselves what is too old."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return self._clock() - entry[0], entry[1]
+
+    def drop(self, where: Callable[[K], bool]) -> None:
+        """Forget the entries whose key is so."""
+        with self._lock:
+            for key in [key for key in self._entries if where(key)]:
+                del self._entries[key]
+
     def put(self, key: K, value: V) -> None:
         """Keep a value; what was unused longest makes room."""
         with self._lock:

@@ -29,6 +29,8 @@ class Settings:
     require_memory: bool = False
     consolidation_enabled: bool = False
     injection_enabled: Injection = "off"
+    injection_cohort: float = 1.0
+    listen_dsn: str | None = None
 
     @property
     def tenants(self) -> Path:
@@ -66,6 +68,8 @@ def settings(environ: Mapping[str, str] | None = None) -> Settings:
         require_memory=_flag("DOCMEM_REQUIRE_MEMORY", text("DOCMEM_REQUIRE_MEMORY")),
         consolidation_enabled=_flag("DOCMEM_CONSOLIDATION_ENABLED", text("DOCMEM_CONSOLIDATION_ENABLED")),
         injection_enabled=_injection("DOCMEM_INJECTION_ENABLED", text("DOCMEM_INJECTION_ENABLED")),
+        injection_cohort=_share("DOCMEM_INJECTION_COHORT", text("DOCMEM_INJECTION_COHORT")),
+        listen_dsn=text("DOCMEM_LISTEN_DSN"),
     )
 
 
@@ -137,6 +141,20 @@ def _injection(name: str, value: str | None) -> Injection:
         return "on" if _flag(name, value) else "off"
     except ConfigError:
         raise ConfigError(f"{name}={value!r} is none of off, shadow, on", hint=f"set {name} to one of them") from None
+
+
+def _share(name: str, value: str | None) -> float:
+    if value is None:
+        return 1.0
+    try:
+        share = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ConfigError(
+            f"{name}={value!r} is no share", hint=f"set {name} to a number from 0 to 1, or to a percentage"
+        )
+    return share
 
 
 def _secret_file(path: Path) -> bytes:

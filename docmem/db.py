@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -83,6 +84,23 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
     try:
         with explained(connection):
             check_session(connection, role)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def listen(settings: Settings) -> psycopg.Connection[DictRow]:
+    """A checked reader's connection that hears channel `docmem`, where sync says what it changed.
+
+    It goes to `DOCMEM_LISTEN_DSN`, else to the reader's own. Raises like `connect`. Through a pooler LISTEN is accepted
+    and then silent for ever, so who listens should send itself something.
+    """
+    direct = replace(settings, dsn=settings.listen_dsn) if settings.listen_dsn else settings
+    connection = connect(direct, "reader")
+    try:
+        with explained(connection):
+            connection.execute(_SQL()["listen"])
     except BaseException:
         connection.close()
         raise

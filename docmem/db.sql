@@ -25,5 +25,8 @@ SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cach
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('lock_timeout', %(limit)s, true), set_config('statement_timeout', %(limit)s, true);
 
+-- name: listen
+LISTEN docmem;
+
 -- name: schema_version
 SELECT docmem.schema_version() AS version;

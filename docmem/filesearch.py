@@ -51,18 +51,19 @@ def search(
     if at is None:
         return SearchResult("files")
     config = repo.snapshot(at).config
-    memories = _memories(repo, at, key) if kinds else iter(())
+    memories = memories_at(repo, at, key) if kinds else iter(())
     moment = now or datetime.now(UTC)
     shown = [
         memory
         for memory in memories
-        if memory.kind in kinds and agent in {None, memory.agent or agent} and _current(memory, config, moment)
+        if memory.kind in kinds and agent in {None, memory.agent or agent} and is_current(memory, config, moment)
     ]
-    units = [*_memory_units(shown, at, moment), *_document_units(repo, at, folders)]
-    return SearchResult("files", _ranked(units, query, config.language)[:limit])
+    units = [*memory_units(shown, at, moment), *document_units(repo, at, folders)]
+    return SearchResult("files", Corpus(units, config.language).ranked(query)[:limit])
 
 
-def _memories(repo: Repository, revision: str, subject: str | None) -> Iterator[Memory]:
+def memories_at(repo: Repository, revision: str, subject: str | None) -> Iterator[Memory]:
+    """The memories of a subject, or of all, that parse."""
     folder = f"{layout.subject_dir(subject)}/memories" if subject else "subjects"
     for path, data in _contents(repo, revision, folder, "memory"):
         try:
@@ -71,7 +72,8 @@ def _memories(repo: Repository, revision: str, subject: str | None) -> Iterator[
             continue
 
 
-def _documents(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Document]:
+def documents_at(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Document]:
+    """The documents of some folders that parse."""
     for folder in folders:
         for path, data in _contents(repo, revision, folder, "document"):
             try:
@@ -91,7 +93,7 @@ def _contents(repo: Repository, revision: str, folder: str, kind: str) -> Iterat
         yield path, contents[blob]
 
 
-def _current(memory: Memory, config: TenantConfig, now: datetime) -> bool:
+def is_current(memory: Memory, config: TenantConfig, now: datetime) -> bool:
     """Whether a memory is valid, not expired and within its kind's retention."""
     keep = _retention(config.policies.retention, memory.kind)
     kept = keep is None or memory.valid_from is None or now - memory.valid_from < keep
@@ -116,7 +118,8 @@ Unit = tuple[Hit, str]
 """A passage as it would be shown, and the words to find it by."""
 
 
-def _memory_units(memories: Sequence[Memory], revision: str, now: datetime) -> Iterator[Unit]:
+def memory_units(memories: Sequence[Memory], revision: str, now: datetime) -> Iterator[Unit]:
+    """The passages of memories."""
     for memory in memories:
         hit = Hit(
             id=memory.id,
@@ -135,31 +138,38 @@ def _memory_units(memories: Sequence[Memory], revision: str, now: datetime) -> I
             yield replace(hit, text=piece), project_memory(replace(memory, text=piece))
 
 
-def _document_units(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Unit]:
-    for document in _documents(repo, revision, folders):
+def document_units(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Unit]:
+    """The passages of documents."""
+    for document in documents_at(repo, revision, folders):
         hit = Hit(id=path_id(document.path), path=document.path, revision=revision, kind="document", text="", age=0.0)
         for piece in passages(document.text) or [document.title]:
             yield replace(hit, text=piece), f"{document.title} {piece}"
 
 
-def _ranked(units: Sequence[Unit], query: str, language: str) -> tuple[Hit, ...]:
-    """The best passage of each file, best file first, of those that share a word with the question."""
-    words = [stems(text, language=language) for _, text in units]
-    wanted = list(dict.fromkeys(stems(query[:4_000], language=language)))
-    if not wanted or not any(words):
-        return ()
-    matched = [len(set(wanted).intersection(of_one)) for of_one in words]
-    best: dict[str, Hit] = {}
-    for (hit, _), score, count in zip(units, _scores(words, wanted), matched, strict=True):
-        known = best.get(hit.path)
-        if count and (known is None or score > known.score):
-            best[hit.path] = replace(hit, score=score, matched=count)
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.path)))
+class Corpus:
+    """Passages that can be ranked by a question: prepared once, asked often."""
 
+    def __init__(self, units: Sequence[Unit], language: str) -> None:
+        from rank_bm25 import BM25Plus
 
-def _scores(words: Sequence[list[str]], wanted: list[str]) -> list[float]:
-    from rank_bm25 import BM25Plus
+        self._language = language
+        self._hits = [hit for hit, _ in units]
+        self._words = [stems(text, language=language) for _, text in units]
+        # Plus with delta 0 is BM25 with an idf that is never negative: Okapi's is, for words in half of few texts.
+        self._ranker = (
+            BM25Plus([of_one or [""] for of_one in self._words], k1=_K1, b=B, delta=0) if any(self._words) else None
+        )
 
-    # Plus with delta 0 is BM25 with an idf that is never negative: Okapi's is, for words in half of few texts.
-    ranker = BM25Plus([of_one or [""] for of_one in words], k1=_K1, b=B, delta=0)
-    return [float(score) for score in ranker.get_scores(wanted)]
+    def ranked(self, query: str) -> tuple[Hit, ...]:
+        """The best passage of each file, best file first, of those that share a word with the question."""
+        wanted = list(dict.fromkeys(stems(query[:4_000], language=self._language)))
+        if not wanted or self._ranker is None:
+            return ()
+        scores = [float(score) for score in self._ranker.get_scores(wanted)]
+        best: dict[str, Hit] = {}
+        for hit, words, score in zip(self._hits, self._words, scores, strict=True):
+            shared = frozenset(words).intersection(wanted)
+            known = best.get(hit.path)
+            if shared and (known is None or score > known.score):
+                best[hit.path] = replace(hit, score=score, matched=len(shared), shared=shared)
+        return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.path)))

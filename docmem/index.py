@@ -199,10 +199,6 @@ class Index:
         """A subject's profile."""
         return self._one("profile", subject=subject)
 
-    def documents_in(self, folders: Sequence[str], *, limit: int) -> list[DictRow]:
-        """The documents of some folders, in chunks."""
-        return self._rows("documents_in", folders=list(folders), limit=limit)
-
     def documents_at(self, paths: Sequence[str], *, limit: int) -> list[DictRow]:
         """The documents at some paths, in the order asked, in chunks."""
         return self._rows("documents_at", paths=list(paths), limit=limit)
@@ -266,18 +262,19 @@ class Reader:
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
 
-    def read(self, tenant: str, work: Callable[[Index], T]) -> T:
-        """Run `work` on a connection as `tenant`.
+    def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None) -> T:
+        """Run `work` on a connection as `tenant`. `seconds` instead of `timeout`, for what no turn waits for.
 
         Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`.
         """
         tenant_name(tenant)
-        deadline = time.monotonic() + self._timeout
+        limit = self._timeout if seconds is None else seconds
+        deadline = time.monotonic() + limit
         if self._opening is None:
             pool = self._pool(deadline)
         else:
             pool = self._pool(time.monotonic() + self._opening)
-            deadline = time.monotonic() + self._timeout
+            deadline = time.monotonic() + limit
         for _ in range(_TRIES):
             try:
                 return self._once(pool, tenant, work, deadline)
@@ -288,6 +285,10 @@ class Reader:
             except psycopg.Error as error:
                 raise IndexFailed(f"the index can't be read: {_short(error)}", hint="see: docmem doctor") from None
         raise ServerUnavailable("Postgres closes every connection", hint="see: docmem status")
+
+    def tell(self, payload: str) -> None:
+        """Send a notification over a connection of the pool. Raises like `read`."""
+        self.read("docmem", lambda index: index.run(Ask("tell", {"payload": payload})))
 
     def _once(self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
         try:
@@ -362,8 +363,15 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
+_TICK = 0.02
+_AWAKE = 1.0
+
+
 class _Watchdog:
-    """Shuts down the sockets of connections that are past their deadline, from one thread for all of them."""
+    """Shuts down the sockets of connections that are past their deadline, from one thread for all of them.
+
+    While there is work it looks every 20 ms of its own accord: to wake it for each read cost as much as the read.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -394,6 +402,7 @@ class _Watchdog:
                 self._due.pop(key, None)
 
     def _run(self) -> None:
+        quiet_from = time.monotonic() + _AWAKE
         with self._condition:
             while self._thread is threading.current_thread():
                 now = time.monotonic()
@@ -401,9 +410,10 @@ class _Watchdog:
                     if deadline <= now:
                         del self._due[key]
                         _shut(connection)
-                next_due = min((deadline for deadline, _ in self._due.values()), default=None)
-                self._idle = next_due is None
-                self._condition.wait(None if next_due is None else next_due - now)
+                if self._due:
+                    quiet_from = now + _AWAKE
+                self._idle = now > quiet_from
+                self._condition.wait(None if self._idle else _TICK)
 
 
 def _shut(connection: psycopg.Connection[Any]) -> None:

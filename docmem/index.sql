@@ -3,7 +3,8 @@ Times are compared with the database's clock. `retention` is seconds by kind, nu
 
 -- name: tenant
 SELECT s.revision, c.language, c.languages, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents,
-       ARRAY(SELECT v.set FROM docmem.vector_set v WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets
+       ARRAY(SELECT v.set FROM docmem.vector_set v WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets,
+       (SELECT h.key FROM docmem.channel h WHERE h.tenant_id = %(tenant)s) AS channel
 FROM docmem.sync_state s
 LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
 WHERE s.tenant_id = %(tenant)s;
@@ -137,12 +138,67 @@ SELECT path, revision, label, preferred_language, locale, lifecycle_stage, last_
 FROM docmem.profile
 WHERE tenant_id = %(tenant)s AND subject = %(subject)s;
 
--- name: documents_in
-SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
-FROM docmem.document
-WHERE tenant_id = %(tenant)s AND folder = ANY (%(folders)s::text[])
-ORDER BY folder = 'steering' DESC, path, chunk
-LIMIT %(limit)s;
+-- name: standing
+-- What is shown whatever the goal is: so many chunks of each folder, and those of a path (with what is below it).
+SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY folder ORDER BY path, chunk) AS place
+    FROM docmem.document
+    WHERE tenant_id = %(tenant)s
+      AND (folder = ANY (%(folders)s::text[])
+           OR path = %(path)s || '.md' OR starts_with(path, %(path)s || '/'))
+) AS d
+WHERE d.place <= %(limit)s
+ORDER BY d.folder, d.path, d.chunk;
+
+-- name: used_lately
+SELECT memory FROM docmem.usage
+WHERE tenant_id = %(tenant)s AND agent = %(agent)s
+  AND last_used_run < %(run)s AND last_used_run >= %(run)s - %(runs)s::bigint;
+
+-- name: lock_runs
+SELECT pg_advisory_xact_lock(hashtextextended('docmem.run:' || %(tenant)s || ':' || %(agent)s, 0)),
+       set_config('synchronous_commit', 'off', true);
+
+-- name: next_run
+INSERT INTO docmem.trace (tenant_id, agent, run, packet, starts, ends, block, memory, path, revision, subject, at)
+SELECT %(tenant)s, %(agent)s, 1 + greatest(
+           (SELECT coalesce(max(t.run), 0) FROM docmem.trace t WHERE t.tenant_id = %(tenant)s AND t.agent = %(agent)s),
+           (SELECT coalesce(max(u.last_used_run), 0) FROM docmem.usage u
+            WHERE u.tenant_id = %(tenant)s AND u.agent = %(agent)s)
+       ), '', 0, 0, '', '', '', '', '', now()
+RETURNING run;
+
+-- name: write_traces
+-- What an erase has taken away isn't brought back by a writer that was late.
+INSERT INTO docmem.trace (tenant_id, agent, run, packet, starts, ends, block, memory, path, revision, subject, at)
+SELECT %(tenant)s, r.agent, r.run, r.packet, r.starts, r.ends, r.block, r.memory, r.path, r.revision, r.subject, r.at
+FROM json_to_recordset(%(rows)s::json) AS r (
+    agent text, run bigint, packet text, starts integer, ends integer, block text, memory text, path text,
+    revision text, subject text, at timestamptz
+)
+WHERE EXISTS (SELECT FROM docmem.memory m WHERE m.tenant_id = %(tenant)s AND m.id = r.memory)
+   OR EXISTS (SELECT FROM docmem.memory_history h WHERE h.tenant_id = %(tenant)s AND h.id = r.memory)
+   OR EXISTS (SELECT FROM docmem.profile p WHERE p.tenant_id = %(tenant)s AND p.path = r.path)
+   OR EXISTS (SELECT FROM docmem.document d WHERE d.tenant_id = %(tenant)s AND d.path = r.path)
+ON CONFLICT DO NOTHING;
+
+-- name: write_usage
+INSERT INTO docmem.usage (tenant_id, memory, agent, last_used_run, uses, used_at)
+SELECT %(tenant)s, r.memory, r.agent, r.run, r.uses, r.at
+FROM json_to_recordset(%(rows)s::json) AS r (memory text, agent text, run bigint, uses bigint, at timestamptz)
+WHERE EXISTS (SELECT FROM docmem.memory m WHERE m.tenant_id = %(tenant)s AND m.id = r.memory)
+   OR EXISTS (SELECT FROM docmem.document d WHERE d.tenant_id = %(tenant)s AND d.id = r.memory)
+ON CONFLICT (tenant_id, memory, agent) DO UPDATE SET
+    last_used_run = greatest(usage.last_used_run, excluded.last_used_run),
+    uses = usage.uses + CASE WHEN excluded.last_used_run > usage.last_used_run THEN excluded.uses ELSE 0 END,
+    used_at = greatest(usage.used_at, excluded.used_at);
+
+-- name: trace
+SELECT agent, run, packet, starts, ends, block, memory, path, revision, subject, at
+FROM docmem.trace
+WHERE tenant_id = %(tenant)s AND run = %(run)s AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+ORDER BY at, agent, packet, starts;
 
 -- name: documents_at
 SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
@@ -184,6 +240,7 @@ WITH candidate AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+       d.meta ->> 'verdict' AS verdict,
        extract(epoch FROM now() - d.updated_at)::float8 AS age,
        p.strength, p.shared
 FROM placed p
@@ -192,6 +249,7 @@ ORDER BY p.strength DESC, d.path, d.chunk;
 
 -- name: documents_by_vector
 SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+       d.meta ->> 'verdict' AS verdict,
        extract(epoch FROM now() - d.updated_at)::float8 AS age,
        1 - (v.embedding <=> %(vector)s::halfvec) AS strength
 FROM docmem.document d
@@ -207,3 +265,6 @@ LIMIT %(limit)s;
 
 -- name: document_paths
 SELECT DISTINCT path FROM docmem.document WHERE tenant_id = %(tenant)s ORDER BY path;
+
+-- name: tell
+SELECT pg_notify('docmem', %(payload)s);

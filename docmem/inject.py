@@ -1,86 +1,85 @@
 """Inject: an agent's packet in a turn, and never at the price of the turn.
 
-Whatever fails, `Injector.packet` returns: an empty packet that says in `degraded` what was away. A broken server
-costs the first two turns a fifth of a second each and later ones nothing, until it is back. Isolation alone fails
-closed: a tenant that can't be one, or a role that row-level security doesn't bind, is never served.
+Whatever fails, `Injector.packet` returns: a packet from the local files, or an empty one, that says in `degraded` what
+was away. A broken server costs the first two turns a fifth of a second each and later ones nothing, until it is back.
+Isolation alone fails closed: a tenant that can't be one, or a role that row-level security doesn't bind, is never
+served.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from types import TracebackType
 from typing import Any
 
-from docmem import config, embedding
+from docmem import config, embedding, events
+from docmem.assembly import ALWAYS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
 from docmem.breaker import Breaker
 from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
-from docmem.index import Index, Reader, Scope
-from docmem.names import agent_name, subject_key, tenant_name
-from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, build, persona
-from docmem.passage import LIMIT, best
-from docmem.recall import KNOWLEDGE, Hit, Policies, Question, by_recency, find, judge, policies, recent, telling
+from docmem.events import Observer, PacketMade
+from docmem.fallback import Fallback
+from docmem.index import Ask, Index, IndexFailed, Reader, Scope
+from docmem.listener import Listener, name_of
+from docmem.names import agent_name, tenant_name
+from docmem.packet import Packet, Tokenizer
+from docmem.recall import ARM, KNOWLEDGE, Policies, Question, asking, find, from_rows, policies, telling
+from docmem.recorder import Recorder, given_now
 
 TURN_TIMEOUT = 0.2
 """Seconds that Postgres may hold up a turn."""
 
 TTL = 30.0
-"""Seconds that a packet is kept. Before it is served again its revision is compared with the index's."""
+"""Seconds that a packet is kept while changes are heard."""
+
+DEAF_TTL = 0.25
+"""Seconds that a packet is kept while nobody says what changed."""
 
 PATIENCE = 30.0
 """Seconds for where nobody waits for a turn: the start of a process, or of a server."""
 
 _CACHED = 2_048
+_TENANTS = 4_096
 _DOCUMENTS = 40
 _PREFERENCES = 100
-_EXPERIMENTS = 3
-_ALWAYS: tuple[Block, ...] = ("steering", "conventions")
-"""Blocks that show the whole folder of their name."""
-
-_SEARCHED = frozenset({"facts", "episodes"})
-_FACTS = ("fact", "decision")
-_EPISODES = ("episode",)
+_WRITING = 5.0
+_SPARE = 0.03
+"""Seconds past `timeout` that a turn still waits for the files."""
 
 _log = logging.getLogger("docmem.inject")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a packet is asked for."""
+class _Rules:
+    """A tenant's row of the index, and what it means."""
 
-    tenant: str
-    subject: str
-    agent: str
-    goal: str | None
-    blocks: tuple[str, ...]
-    documents: tuple[str, ...]
+    row: Any
+    policies: Policies
+    channel: str | None
 
-    @property
-    def searches(self) -> bool:
-        """Whether there is something to search, and somebody who wants it."""
-        return bool(self.goal) and not _SEARCHED.isdisjoint(self.blocks)
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What it is cached under; the goal as a hash."""
-        goal = sha256(self.goal.encode("utf-8", "surrogatepass")).digest() if self.goal else None
-        return self.tenant, self.subject, self.agent, self.blocks, goal, self.documents
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    packet: Packet
+    heard: bool
 
 
 class Injector:
-    """Makes packets. One for a process: it keeps a pool, a cache and a breaker. Safe between threads.
+    """Makes packets. One for a process: it keeps a pool, a cache, a listener and a breaker. Safe between threads.
 
     `embedder` None means what `DOCMEM_EMBEDDING_MODEL` says. `opening`: seconds for the first connection, where it may
-    take longer than `timeout`. Under `DOCMEM_REQUIRE_MEMORY` it opens the index at once and raises what is wrong with
-    it; otherwise nothing is opened before the first packet.
+    take longer than `timeout`. `tokenizer` counts tokens exactly where the estimate won't do. `observe` is told of each
+    packet (default: the log). `files`: while Postgres is away, packets come from the tenant's repo, if it is here.
+    Under `DOCMEM_REQUIRE_MEMORY` it opens the index at once and raises what is wrong with it; otherwise nothing is
+    opened before the first packet. Close it, so that what was recorded is written.
     """
 
     def __init__(
@@ -92,17 +91,41 @@ class Injector:
         embedding_timeout: float = embedding.QUERY_TIMEOUT,
         ttl: float = TTL,
         opening: float | None = None,
+        tokenizer: Tokenizer | None = None,
+        observe: Observer = events.log,
+        files: bool = True,
     ) -> None:
         self._settings = settings or config.settings()
         model = embedder or embedding.embedder(self._settings)
         self._vectors = QueryVectors(model, timeout=embedding_timeout) if model is not None else None
+        self._timeout = timeout
+        self._tokenizer = tokenizer
+        self._observe = observe
+        self._ttl = ttl
         self._reader = Reader(self._settings, timeout=timeout, opening=opening)
-        self._cache: Cache[tuple[object, ...], tuple[str, Packet]] = Cache(_CACHED, ttl=ttl)
+        self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
+        self._rules: Cache[str, _Rules] = Cache(_TENANTS)
+        self._channels: Cache[str, tuple[str, str]] = Cache(_TENANTS)
+        self._listener = Listener(self._settings, tell=self._reader.tell, changed=self._changed, lost=self._cache.clear)
+        self._recorder = Recorder(self._record)
+        self._fallback = Fallback(self._settings) if files else None
         self._breaker = Breaker(failures=2, pause=2.0)
+        self._tenant_breakers: Cache[str, Breaker] = Cache(_TENANTS)
+        self._recovery = _Recovery(self._retry)
         self._failure = ""
         self._warned = False
         if self._settings.require_memory:
             self._reader.open(seconds=PATIENCE)
+
+    @property
+    def lost(self) -> int:
+        """Packets of runs that could not be recorded."""
+        return self._recorder.lost
+
+    @property
+    def hears(self) -> bool:
+        """Whether changes are heard, so that a packet may be kept for `ttl` seconds and not only for a moment."""
+        return self._listener.hears
 
     def packet(
         self,
@@ -114,28 +137,27 @@ class Injector:
         run: int | None = None,
         blocks: Iterable[str] | None = None,
         documents: Sequence[str] = (),
+        consumed: bool = True,
     ) -> Packet:
         """What a prompt should hold about `subject` (a key, or an id) for `goal`, the turn's question or task.
 
-        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well; `run` labels the log
-        line. Never raises; see `Packet.degraded`: `no_embedder` (configured, and not installed), `embedder_failed`,
-        `recency` (no search could run), or, with an empty text, the code of what failed.
+        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well. With a `run` (see
+        `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards what this
+        one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
+        (configured, and not installed), `embedder_failed`, `files` (Postgres is away, this is from the local repo),
+        or, with an empty text, the code of what failed.
         """
         started = time.perf_counter()
         try:
-            made = self._guarded(_request(tenant, subject, goal, agent, blocks, documents))
-        except DocmemError as error:
-            # The code and the hint only: a message may hold what somebody wrote, or who.
-            _log.log(self._level(error), "a turn goes on without memory: %s (%s)", error.code, error.hint)
-            made = Packet(degraded=error.code)
+            request = requested(tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents)
+            made = self._guarded(request)
+            if run is not None and made.spans:
+                self._recorder.put(
+                    given_now(request.tenant, request.subject, request.agent, run, made, consumed=consumed)
+                )
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
-            _log.error("packet failed: %s", type(error).__name__)
-            made = Packet(degraded="error")
-        _log.info(
-            "packet run=%s chars=%d tokens=%d items=%d omitted=%d scrubbed=%d cached=%s degraded=%s empty=%s ms=%.1f",
-            run, made.chars, made.tokens, len(made.spans), made.omitted, made.scrubbed, made.cached, made.degraded,
-            not made.text, (time.perf_counter() - started) * 1000,
-        )  # fmt: skip
+            made = Packet(degraded=self._said(error))
+        self._tell(tenant, run, made, time.perf_counter() - started)
         return made
 
     async def apacket(
@@ -148,14 +170,39 @@ class Injector:
         run: int | None = None,
         blocks: Iterable[str] | None = None,
         documents: Sequence[str] = (),
+        consumed: bool = True,
     ) -> Packet:
         """`packet`, in a thread."""
         return await asyncio.to_thread(
-            self.packet, tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents
-        )
+            self.packet, tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents,
+            consumed=consumed,
+        )  # fmt: skip
+
+    def next_run(self, tenant: str, agent: str | None = None) -> int | None:
+        """Count a run of an agent and return its number, one more than any before; None where that can't be done now.
+
+        For hosts that don't number their runs. One write, which waits for no disk.
+        """
+        try:
+            name = agent_name(agent or "default")
+            if self._breaker.open:
+                return None
+            asks = [Ask(step, {"agent": name}) for step in ("lock_runs", "next_run")]
+            rows = self._reader.read(tenant, lambda index: index.run(*asks))
+        except DocmemError as error:
+            _log.warning("a run goes without a number: %s", error.code)
+            return None
+        return int(rows[1][0]["run"])
+
+    def flush(self, *, seconds: float = 5.0) -> bool:
+        """Wait until what runs were given is recorded, for so long at most; whether it is."""
+        return self._recorder.flush(seconds=seconds)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Write what waits to be recorded, and close the connections."""
+        self._recovery.close()
+        self._recorder.close()
+        self._listener.close()
         self._reader.close()
 
     def __enter__(self) -> Injector:
@@ -166,33 +213,134 @@ class Injector:
     ) -> None:
         self.close()
 
+    # ------------------------------------------------------------------------------------------------- the turn
+
     def _guarded(self, request: Request) -> Packet:
-        if not self._breaker.allows():
-            return Packet(degraded=self._failure)
+        deadline = time.monotonic() + self._timeout + _SPARE
+        breaker = self._tenant_breakers.get(request.tenant)
+        if self._breaker.open or (breaker is not None and not breaker.allows()):
+            return self._instead(request, self._failure, wait=0.0)
         try:
             made = self._fresh_or_cached(request)
-        except Exception as error:
-            self._failure = error.code if isinstance(error, DocmemError) else "error"
-            self._breaker.failed()
-            if self._breaker.open:
-                self._cache.clear()
-                self._reader.reset()
-            raise
+        except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
+            code = self._said(error)
+            self._note_failure(request, error, code)
+            return self._instead(request, code, wait=max(0.0, deadline - time.monotonic()))
         self._breaker.succeeded()
+        if breaker is not None:
+            breaker.succeeded()
         self._warned = False
         return made
 
+    def _note_failure(self, request: Request, error: Exception, code: str) -> None:
+        """A tenant whose rows are garbage is shut out alone; a server that is away is so for everybody."""
+        self._failure = code
+        if not isinstance(error, DocmemError) or isinstance(error, IndexFailed):
+            breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=2.0)
+            breaker.failed()
+            self._tenant_breakers.put(request.tenant, breaker)
+            self._cache.drop(lambda key: key[0] == request.tenant)
+            return
+        self._breaker.failed()
+        if self._breaker.open:
+            self._cache.clear()
+            self._reader.reset()
+            self._recovery.start(request)
+
+    def _retry(self, request: Request) -> bool:
+        """Whether what failed goes well now: asked aside, so that no turn has to try."""
+        try:
+            self._made(request, None)
+        except DocmemError as error:
+            if isinstance(error, IndexFailed):
+                self._breaker.succeeded()  # the server is back, and this tenant's rows are another matter
+                return True
+            self._reader.reset()
+            return False
+        self._breaker.succeeded()
+        return True
+
+    def _instead(self, request: Request, code: str, *, wait: float) -> Packet:
+        """What the files give, or nothing but the reason."""
+        if code == RoleRefused.code:
+            return Packet(degraded=code)
+        if self._fallback is None:
+            return Packet(degraded=code)
+        return self._fallback.packet(request, wait=wait, tokenizer=self._tokenizer) or Packet(degraded=code)
+
     def _fresh_or_cached(self, request: Request) -> Packet:
-        kept = self._cache.get(request.key)
-        if kept is not None:
-            revision, made = kept
-            if self._reader.read(request.tenant, lambda index: index.revision()) == revision:
-                return replace(made, cached=True)
+        found = self._cache.aged(request.key)
+        if found is not None:
+            age, kept = found
+            if age <= self._ttl and (age <= DEAF_TTL or (kept.heard and self._listener.hears)):
+                return kept.packet
         vector = self._vectors(request.goal) if self._vectors and request.goal and request.searches else None
-        revision, made = self._reader.read(request.tenant, lambda index: read(index, request, vector))
+        mark = self._listener.mark()
+        made, channel = self._made(request, vector)
+        self._listener.start()
         if made.degraded is None:
-            self._cache.put(request.key, (revision, made))
+            self._keep(request, made, channel, mark)
         return made
+
+    def _made(self, request: Request, vector: QueryVector | None) -> tuple[Packet, str | None]:
+        """A packet of the index, and the key of the tenant's channel."""
+        known = self._rules.get(request.tenant)
+
+        def work(index: Index) -> tuple[_Rules | None, Gathered]:
+            rules = known or _look_up(index)
+            if rules is None:
+                return None, Gathered()
+            row, gathered = gather(index, request, rules.policies, vector)
+            if row is not None and row == rules.row:
+                return rules, gathered
+            fresh = _rules(row)
+            if fresh is not None and _serves_alike(fresh.row, rules.row):
+                return fresh, gathered
+            if fresh is None:
+                return None, gathered
+            return fresh, gather(index, request, fresh.policies, vector)[1]
+
+        rules, gathered = self._reader.read(request.tenant, work)
+        if rules is None:
+            return Packet(degraded="not_synced"), None
+        if rules is not known:
+            self._rules.put(request.tenant, rules)
+        made = assemble(request, rules.policies, gathered, now=datetime.now(UTC), tokenizer=self._tokenizer)
+        return made, rules.channel
+
+    def _keep(self, request: Request, made: Packet, channel: str | None, mark: int) -> None:
+        """Cache a packet, unless something changed while it was made."""
+        kept = _Kept(replace(made, cached=True), heard=channel is not None)
+        if channel is None:
+            self._cache.put(request.key, kept)
+            return
+        name = name_of(channel, "tenant")
+        with self._listener.lock:
+            self._channels.put(name, (request.tenant, channel))
+            if not self._listener.is_news(name, mark):
+                self._cache.put(request.key, kept)
+
+    def _changed(self, name: str, subjects: frozenset[str] | None) -> None:
+        known = self._channels.get(name)
+        if known is None:  # nothing of this tenant was kept
+            return
+        tenant, channel = known
+        self._cache.drop(
+            lambda key: key[0] == tenant and (subjects is None or name_of(channel, str(key[1])) in subjects)
+        )
+
+    # ------------------------------------------------------------------------------------------------- around it
+
+    def _record(self, tenant: str, asks: Sequence[Ask]) -> None:
+        self._reader.read(tenant, lambda index: index.run(*asks), seconds=_WRITING)
+
+    def _said(self, error: Exception) -> str:
+        """Log what failed; returns its code. The code and the hint only: a message may hold what somebody wrote."""
+        if isinstance(error, DocmemError):
+            _log.log(self._level(error), "a turn goes on without memory: %s (%s)", error.code, error.hint)
+            return error.code
+        _log.error("packet failed: %s", type(error).__name__)
+        return "error"
 
     def _level(self, error: DocmemError) -> int:
         """An outage is CRITICAL once, until it is over; a caller's mistake or a refused role is an error each time."""
@@ -202,118 +350,126 @@ class Injector:
         self._warned = True
         return level
 
+    def _tell(self, tenant: str, run: int | None, made: Packet, seconds: float) -> None:
+        event = PacketMade(
+            tenant=tenant,
+            run=run,
+            chars=len(made.text),
+            tokens=made.tokens,
+            items=len(made.spans),
+            candidates=made.candidates,
+            omitted=made.omitted,
+            scrubbed=made.scrubbed,
+            cached=made.cached,
+            degraded=made.degraded,
+            seconds=seconds,
+        )
+        try:
+            self._observe(event)
+        except Exception as error:  # noqa: BLE001 an observer is the host's, and no reason to lose a turn
+            _log.error("the observer failed: %s", type(error).__name__)
 
-def _request(
-    tenant: str,
-    subject: str,
-    goal: str | None,
-    agent: str | None,
-    blocks: Iterable[str] | None,
-    documents: Sequence[str],
-) -> Request:
-    wanted = tuple(dict.fromkeys(BLOCKS if blocks is None else blocks))
-    unknown = [block for block in wanted if block not in BLOCKS]
-    if unknown:
-        raise InputError(f"there is no block {unknown[0]!r}", hint=f"blocks are: {', '.join(BLOCKS)}")
-    return Request(
-        tenant=tenant_name(tenant),
-        subject=subject_key(tenant, subject),
-        agent=agent_name(agent or "default"),
-        goal=(goal or "").strip() or None,
-        blocks=wanted,
-        documents=tuple(documents),
+
+class _Recovery:
+    """Tries again, aside, what failed, until it goes well: meanwhile no turn has to find out by waiting."""
+
+    def __init__(self, retry: Any) -> None:
+        self._retry = retry
+        self._lock = threading.Lock()
+        self._running = False
+        self._stop = threading.Event()
+
+    def start(self, request: Request) -> None:
+        with self._lock:
+            if self._running or self._stop.is_set():
+                return
+            self._running = True
+        threading.Thread(target=self._run, args=(request,), daemon=True, name="docmem-recover").start()
+
+    def close(self) -> None:
+        self._stop.set()
+
+    def _run(self, request: Request) -> None:
+        try:
+            while not self._stop.wait(_RETRY_SECONDS) and not self._retry(request):
+                continue
+        finally:
+            with self._lock:
+                self._running = False
+
+
+_RETRY_SECONDS = 0.5
+
+
+def _look_up(index: Index) -> _Rules | None:
+    return _rules(index.tenant())
+
+
+def _rules(row: Any) -> _Rules | None:
+    return None if row is None else _Rules(row, policies(row), row.get("channel"))
+
+
+def _serves_alike(one: Any, other: Any) -> bool:
+    """Whether two rows of a tenant differ in nothing that a search depends on."""
+    aside = {"revision", "channel"}
+    return {key: value for key, value in one.items() if key not in aside} == {
+        key: value for key, value in other.items() if key not in aside
+    }
+
+
+def gather(index: Index, request: Request, rules: Policies, vector: QueryVector | None) -> tuple[Any, Gathered]:
+    """What the index holds for a request, and the tenant's row as it is now: one round trip, two more for a search."""
+    asks = _key_reads(request, rules)
+    question = None
+    if request.searches and request.goal is not None:
+        question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, KNOWLEDGE, is_goal=True)
+        asks["question"] = asking(question, rules)
+    rows = dict(zip(asks, index.run(*asks.values()), strict=True))
+    found, degraded = from_rows(rows.get("recent", ()), rules, limit=_PREFERENCES), None
+    if question is not None:
+        result = find(index, question, rules, vector, words=index.words(rows["question"]))
+        found = telling(result.hits)
+        # Without an embedder, searching words alone is what was chosen.
+        degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
+    return next(iter(rows["tenant"]), None), Gathered(
+        standing=rows["standing"],
+        asked=rows.get("asked", ()),
+        profile=next(iter(rows.get("profile", ())), None),
+        preferences=from_rows(rows.get("preferences", ()), rules, limit=_PREFERENCES),
+        found=found,
+        used=frozenset(row["memory"] for row in rows.get("used", ())),
+        degraded=degraded,
     )
 
 
-def read(index: Index, request: Request, vector: QueryVector | None) -> tuple[str, Packet]:
-    """A packet from the index, and the revision it is of. A tenant that was never synced has `not_synced`."""
-    row = index.tenant()
-    if row is None:
-        return "", Packet(degraded="not_synced")
-    rules = policies(row)
-    found, degraded = _found(index, request, rules, vector)
-    tiers = [*_standing(index, request, rules), *found]
-    now = datetime.now(UTC)
-    return rules.revision, build(tiers, tokens=rules.budgets.tokens, now=now, degraded=degraded)
+def _key_reads(request: Request, rules: Policies) -> dict[str, Ask]:
+    """What is read by its key, each under its name."""
 
-
-def _standing(index: Index, request: Request, rules: Policies) -> Iterable[Tier]:
-    """What is shown whatever the goal is."""
-    budgets = rules.budgets
-    folders = [block for block in _ALWAYS if block in request.blocks]
-    rows = index.documents_in(folders, limit=_DOCUMENTS * len(folders)) if folders else []
-    for block in _ALWAYS:
-        yield Tier(block, _chunks([row for row in rows if row["folder"] == block][:_DOCUMENTS]))
-    if "preferences" in request.blocks:
-        scope = Scope(request.subject, request.agent, ("preference",), rules.retention)
-        hits = recent(index, scope, rules, limit=_PREFERENCES)
-        yield Tier("preferences", [_entry(hit) for hit in hits], limit=budgets.preferences)
-    if "persona" in request.blocks:
-        profile = index.profile(request.subject)
-        if profile is not None:
-            declared = rules.attributes(request.agent)
-            entries = persona(
-                profile, declared=declared, limit=budgets.attributes, value_characters=budgets.value_characters
-            )
-            yield Tier("persona", entries)
-    if request.documents:
-        yield Tier("documents", _chunks(index.documents_at(request.documents, limit=_DOCUMENTS)))
-
-
-def _found(
-    index: Index, request: Request, rules: Policies, vector: QueryVector | None
-) -> tuple[list[Tier], str | None]:
-    """What is shown because of the goal; without one, what is recent."""
-    if _SEARCHED.isdisjoint(request.blocks):
-        return [], None
-    kinds = _FACTS + _EPISODES
-    if request.goal is None:
+    def recent(kinds: tuple[str, ...]) -> Ask:
         scope = Scope(request.subject, request.agent, kinds, rules.retention)
-        hits, degraded, choose = recent(index, scope, rules, limit=_PREFERENCES), None, by_recency
-    else:
-        question = Question(request.goal, request.subject, request.agent, kinds, KNOWLEDGE, is_goal=True)
-        result = find(index, question, rules, vector)
-        hits, choose = telling(result.hits), judge
-        # Without an embedder, searching words alone is what was chosen.
-        degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
-    return list(_tiers(hits, request, rules, choose)), degraded
+        return Ask("memories_recent", {"limit": max(ARM, _PREFERENCES), **scope.parameters()})
+
+    folders = [block for block in ALWAYS if block in request.blocks]
+    path = STRATEGY if "strategy" in request.blocks else ""
+    asks = {
+        "tenant": Ask("tenant"),
+        "standing": Ask("standing", {"folders": folders, "path": path, "limit": _DOCUMENTS}),
+    }
+    if "persona" in request.blocks:
+        asks["profile"] = Ask("profile", {"subject": request.subject})
+    if "preferences" in request.blocks:
+        asks["preferences"] = recent(("preference",))
+    if request.recalls and request.goal is None:
+        asks["recent"] = recent(FACTS + EPISODES)
+    if request.documents:
+        asks["asked"] = Ask("documents_at", {"paths": list(request.documents), "limit": _DOCUMENTS})
+    if request.run is not None and request.recalls and rules.weights.stale_runs:
+        runs = {"agent": request.agent, "run": request.run, "runs": rules.weights.stale_runs}
+        asks["used"] = Ask("used_lately", runs)
+    return asks
 
 
-def _tiers(hits: Sequence[Hit], request: Request, rules: Policies, choose: Any) -> Iterable[Tier]:
-    budgets, weights = rules.budgets, rules.weights
-    experiments = [hit for hit in hits if hit.path.startswith("experiments/")]
-    known = [hit for hit in hits if hit.kind == "document" and hit not in experiments]
-
-    def chosen(of: Sequence[Hit], limit: int) -> list[Entry]:
-        return [_entry(hit, question=request.goal, rules=rules) for hit in choose(of, weights, limit=limit)]
-
-    if "facts" in request.blocks:
-        facts = [hit for hit in hits if hit.kind in _FACTS]
-        yield Tier("facts", chosen(facts, budgets.facts) + chosen(known, budgets.knowledge))
-    if "episodes" in request.blocks:
-        episodes = [hit for hit in hits if hit.kind in _EPISODES]
-        yield Tier("episodes", chosen(episodes, budgets.episodes) + chosen(experiments, _EXPERIMENTS))
-
-
-def _entry(hit: Hit, *, question: str | None = None, rules: Policies | None = None) -> Entry:
-    """A memory in full, or of a document the passage that answers the question."""
-    if hit.kind != "document":
-        return Entry(hit.text, id=hit.id, path=hit.path, revision=hit.revision, when=hit.since)
-    text = hit.text
-    if question and rules and len(text) > LIMIT:
-        text = best(text, question, language=rules.language)
-    return Entry(text, id=hit.id, path=hit.path, revision=hit.revision, label=hit.path, multiline=True)
-
-
-def _chunks(rows: Sequence[Any]) -> list[Entry]:
-    return [
-        Entry(
-            row["text"],
-            id=row["id"],
-            path=row["path"],
-            revision=row["revision"],
-            label=row["path"],
-            multiline=True,
-        )
-        for row in rows
-    ]
+def read_trace(reader: Reader, tenant: str, run: int, *, agent: str | None = None) -> list[dict[str, Any]]:
+    """What a run was given, in order: the rows of `trace`, without those that only counted the run."""
+    [rows] = reader.read(tenant_name(tenant), lambda index: index.run(Ask("trace", {"run": run, "agent": agent})))
+    return [dict(row) for row in rows]

@@ -99,6 +99,11 @@ def is_subject_key(value: str) -> bool:
     return _SUBJECT.fullmatch(value) is not None
 
 
+def in_cohort(tenant: str, subject: str, share: float) -> bool:
+    """Whether a subject is among `share` (0 to 1) of a tenant's subjects; a larger share keeps those of a smaller."""
+    return int(_sha256(f"{tenant}:cohort:{subject}")[:8], 16) < share * 2**32
+
+
 def is_memory_id(value: str) -> bool:
     """Whether `value` is 16 lowercase hex digits."""
     return isinstance(value, str) and _MEMORY_ID.fullmatch(value) is not None

@@ -134,7 +134,7 @@ class Packet:
     """Text for a prompt, and where each piece of it came from.
 
     `degraded` names what was missing while it was made (None: nothing). `omitted` counts entries that the budgets
-    left out, `scrubbed` the characters that had to go.
+    left out, `scrubbed` the characters that had to go, `candidates` what recall chose from.
     """
 
     text: str = ""
@@ -144,6 +144,7 @@ class Packet:
     cached: bool = False
     omitted: int = 0
     scrubbed: int = 0
+    candidates: int = 0
 
     @property
     def chars(self) -> int:
@@ -237,7 +238,7 @@ def build(
     *,
     tokens: int,
     now: datetime,
-    blocks: Mapping[str, int] | None = None,
+    blocks: Mapping[Block, int] | None = None,
     degraded: str | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Packet:
@@ -266,7 +267,7 @@ class _Page:
 
     budget: int
     year: int
-    blocks: Mapping[str, int]
+    blocks: Mapping[Block, int]
     tokenizer: Tokenizer | None
     most: int | None
     text: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ most relevant (.537); `search` asks for relevance alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -47,7 +47,7 @@ class Hit:
     """Something found. `relevance` is 0 to 1, 1 for the best of its search; `age` in seconds.
 
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
-    arm's. The ranks are those in each arm, from 1.
+    arm's. `verdict` is what an experiment's head says came of it. The ranks are those in each arm, from 1.
     """
 
     id: str
@@ -69,6 +69,7 @@ class Hit:
     cosine: float | None = None
     lexical_rank: int | None = None
     vector_rank: int | None = None
+    verdict: str | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -231,20 +232,28 @@ def _merged(first: Hit, second: Hit) -> Hit:
     )
 
 
-def judge(hits: Sequence[Hit], weights: Weights, *, limit: int) -> tuple[Hit, ...]:
-    """The best `limit` by relevance, recency and importance, among the twice as many most relevant."""
+def judge(hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection[str] = frozenset()) -> tuple[Hit, ...]:
+    """The best `limit` by relevance, recency and importance, among the twice as many most relevant.
+
+    Those of them that were `used` lately (ids) stand behind the others, so that an agent isn't told the same for ever.
+    """
     pool = hits[: 2 * limit]
-    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit)
+    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit, used)
 
 
-def by_recency(hits: Sequence[Hit], weights: Weights, *, limit: int) -> tuple[Hit, ...]:
-    """The best `limit` by recency and importance alone, where there was nothing to search for."""
-    return _best(((hit, 0.0) for hit in hits), weights, limit)
+def by_recency(
+    hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection[str] = frozenset()
+) -> tuple[Hit, ...]:
+    """The best `limit` by recency and importance alone, where there was nothing to search for. `used` as in `judge`."""
+    best = _best(((hit, 0.0) for hit in hits), weights, 2 * limit)
+    return _best(((hit, 0.0) for hit in best), weights, limit, used)
 
 
-def _best(hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int) -> tuple[Hit, ...]:
+def _best(
+    hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
+) -> tuple[Hit, ...]:
     scored = [replace(hit, score=_score(hit, relevance, weights)) for hit, relevance in hits]
-    return tuple(sorted(scored, key=lambda hit: (-hit.score, hit.age, hit.key))[:limit])
+    return tuple(sorted(scored, key=lambda hit: (hit.id in used, -hit.score, hit.age, hit.key))[:limit])
 
 
 def _score(hit: Hit, relevance: float, weights: Weights) -> float:
@@ -301,7 +310,11 @@ def find(
 
 def recent(index: Index, scope: Scope, policies: Policies, *, limit: int) -> tuple[Hit, ...]:
     """The recent memories."""
-    rows = index.memories_recent(scope, limit=max(ARM, limit))
+    return from_rows(index.memories_recent(scope, limit=max(ARM, limit)), policies, limit=limit)
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]], policies: Policies, *, limit: int) -> tuple[Hit, ...]:
+    """The recent memories out of the rows of `memories_recent`."""
     return by_recency([_memory(row) for row in rows], policies.weights, limit=limit)
 
 
@@ -363,6 +376,7 @@ def _document(row: Mapping[str, Any]) -> Hit:
         shared=frozenset(row.get("shared") or ()),
         matched=matched,
         cosine=row["strength"] if matched is None else None,
+        verdict=row.get("verdict"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -14,6 +14,7 @@ from docmem.errors import FormatError
 from docmem.languages import Language, configuration, is_language
 from docmem.layout import FORMAT
 from docmem.model import Kind
+from docmem.packet import Block
 from docmem.pii import COUNTRIES, Action
 from docmem.schema import Duration, Shape, Text, read
 from docmem.strictyaml import load_mapping
@@ -108,15 +109,18 @@ class Pii(_Closed):
 
 
 class Budgets(_Closed):
-    """Most entries and tokens a packet holds."""
+    """Most entries and tokens a packet holds; `blocks`: the most tokens of one block."""
 
     preferences: int = Field(default=10, ge=0, le=100)
     facts: int = Field(default=5, ge=0, le=100)
     episodes: int = Field(default=5, ge=0, le=100)
     knowledge: int = Field(default=5, ge=0, le=100)
+    learned: int = Field(default=3, ge=0, le=100)
+    experiments: int = Field(default=3, ge=0, le=100)
     attributes: int = Field(default=20, ge=0, le=100)
     value_characters: int = Field(default=200, ge=20, le=2000)
     tokens: int = Field(default=1500, ge=100, le=100_000)
+    blocks: dict[Block, Annotated[int, Field(ge=0, le=100_000)]] = Field(default_factory=dict)
 
 
 class Weights(_Closed):
@@ -129,6 +133,7 @@ class Weights(_Closed):
     rrf_k: int = Field(default=60, ge=1)
     lexical: float = Field(default=1.0, ge=0)
     vector: float = Field(default=0.25, ge=0)
+    stale_runs: int = Field(default=3, ge=0, le=1000)
 
 
 class Policies(_Closed):

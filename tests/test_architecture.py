@@ -15,7 +15,7 @@ SOURCES = sorted(
     path for folder in ("docmem", "sync/docmem_sync", "evals/docmem_evals") for path in (ROOT / folder).rglob("*.py")
 )
 ENGINE_DOORS = {"docmem/llm.py", "docmem/embedding.py"}
-POSTGRES_DOORS = {"docmem/db.py", "docmem/index.py", "docmem/postgres.py"}
+POSTGRES_DOORS = {"docmem/db.py", "docmem/index.py", "docmem/listener.py", "docmem/postgres.py"}
 
 
 def name(path: Path) -> str:

@@ -50,7 +50,7 @@ def serve(settings: Settings, *memories: Memory, tenant: str = "acme", files: Ma
 
 def patient(settings: Settings, embedder: Embedder | None = None) -> Injector:
     """For tests of what is said, not of how soon."""
-    return Injector(settings, embedder=embedder, timeout=30, embedding_timeout=30)
+    return Injector(settings, embedder=embedder, timeout=30, embedding_timeout=30, files=False)
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def test_a_table_that_is_gone_is_said_and_its_return_is_noticed(acme: Settings) 
 def test_a_locked_table_holds_up_no_longer_than_reading_may(acme: Settings) -> None:
     serve(acme, memory("Plans Porto."))
     with (
-        Injector(acme, timeout=1.0, opening=PATIENCE) as injector,
+        Injector(acme, timeout=1.0, opening=PATIENCE, files=False) as injector,
         psycopg.connect(str(acme.owner_dsn)) as owner,
     ):
         owner.execute("LOCK docmem.memory")
@@ -355,18 +355,37 @@ def _signal(postmaster: int, number: int) -> None:
 
 def test_a_server_that_is_stopped_holds_no_turn_up_and_is_found_again(own_server: tuple[Settings, int]) -> None:
     mine, pid = own_server
-    with Injector(mine, timeout=0.2) as injector:
+    with Injector(mine, timeout=0.2, files=False) as injector:
         wait_until(lambda: injector.packet("acme", "ana", "Porto").spans)
         _signal(pid, signal.SIGSTOP)
         slowest = 0.0
-        for _ in range(20):
+        for number in range(20):
             started = time.monotonic()
-            assert injector.packet("acme", "ana", "Porto") == Packet(degraded="server_unavailable")
+            assert injector.packet("acme", "ana", f"Porto {number}") == Packet(degraded="server_unavailable")
             slowest = max(slowest, time.monotonic() - started)
         # The bound is 0.25 s; a machine under load gets slack, and without the deadline it would be for ever.
         assert slowest < 5
         _signal(pid, signal.SIGCONT)
         wait_until(lambda: injector.packet("acme", "ana", "Porto").spans)
+
+
+def test_while_the_server_is_away_the_files_serve(own_server: tuple[Settings, int]) -> None:
+    mine, pid = own_server
+    put(mine, "acme", {profile_path(subject()): PROFILE, "steering/tone.md": b"Be kind.\n"})
+    with Injector(mine, timeout=0.2) as injector:
+        wait_until(lambda: injector.packet("acme", "ana", "Porto").spans)
+        _signal(pid, signal.SIGSTOP)
+        packet = wait_until(
+            lambda: next(
+                filter(lambda made: made.degraded == "files", [injector.packet("acme", "ana", "Porto?")]), None
+            )
+        )
+        assert shown(packet) == ["Be kind.", "Ana", "pt-PT", "lead", "two adults", "Plans Porto."]
+        assert {span.revision for span in packet.spans} == {repository.open(mine, "acme").head()}
+        assert injector.packet("acme", "ana", "How do I sharpen a chainsaw?").spans[-1].block == "persona"
+        assert injector.packet("acme", "stranger", "Porto", blocks=["facts"]).text == ""
+        _signal(pid, signal.SIGCONT)
+        wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded is None)
 
 
 def test_memory_that_is_required_and_away_refuses_to_start(tmp_path: Path) -> None:

@@ -1,0 +1,199 @@
+"""What a packet is made of: what is asked for, what was gathered for it, and how that becomes tiers. Pure.
+
+The index and, where that is away, the files of the repo gather the same things; here they are laid out alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from docmem.errors import InputError
+from docmem.names import agent_name, subject_key, tenant_name
+from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
+from docmem.passage import LIMIT, best
+from docmem.recall import Hit, Policies, by_recency, judge
+
+ALWAYS: tuple[Block, ...] = ("steering", "conventions")
+"""Blocks that show the whole folder of their name."""
+
+STRATEGY = "procedures/strategy"
+"""Where the documents of the block `strategy` stand: `procedures/strategy.md`, and what is below this folder."""
+
+FACTS = ("fact", "decision")
+EPISODES = ("episode",)
+_SEARCHED = frozenset({"facts", "learned", "episodes", "experiments"})
+_MEMORY_CHARS = 2_000
+"""Of one memory: a longer text would leave no room for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a packet is asked for."""
+
+    tenant: str
+    subject: str
+    agent: str = "default"
+    goal: str | None = None
+    run: int | None = None
+    blocks: tuple[str, ...] = BLOCKS
+    documents: tuple[str, ...] = ()
+
+    @property
+    def recalls(self) -> bool:
+        """Whether somebody wants what recall gives."""
+        return not _SEARCHED.isdisjoint(self.blocks)
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is something to search, and somebody who wants it."""
+        return bool(self.goal) and self.recalls
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is cached under: tenant and subject first, the goal as a hash.
+
+        The run too: what the last runs used is shown less, and one run's packet stays as it is.
+        """
+        goal = sha256(self.goal.encode("utf-8", "surrogatepass")).digest() if self.goal else None
+        return self.tenant, self.subject, self.agent, self.blocks, goal, self.documents, self.run
+
+
+def requested(
+    tenant: str,
+    subject: str,
+    goal: str | None,
+    *,
+    agent: str | None,
+    run: int | None,
+    blocks: Iterable[str] | None,
+    documents: Sequence[str],
+) -> Request:
+    """A request out of what a caller says. Raises `InvalidName` and `InputError`."""
+    wanted = BLOCKS if blocks is None else tuple(dict.fromkeys(blocks))
+    unknown = [block for block in wanted if block not in BLOCKS]
+    if unknown:
+        raise InputError(f"there is no block {unknown[0]!r}", hint=f"blocks are: {', '.join(BLOCKS)}")
+    return Request(
+        tenant=tenant_name(tenant),
+        subject=subject_key(tenant, subject),
+        agent="default" if agent is None else agent_name(agent),
+        goal=(goal or "").strip() or None,
+        run=run,
+        blocks=wanted,
+        documents=tuple(documents),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What is there for a request. Documents are rows with `id`, `path`, `revision`, `folder`, `text` and `since`.
+
+    `found` is what the goal is about, by relevance; without a goal, what is recent. `used`: ids of what the last runs
+    were given.
+    """
+
+    standing: Sequence[Mapping[str, Any]] = ()
+    asked: Sequence[Mapping[str, Any]] = ()
+    profile: Mapping[str, Any] | None = None
+    preferences: Sequence[Hit] = ()
+    found: Sequence[Hit] = ()
+    used: Collection[str] = field(default_factory=frozenset)
+    degraded: str | None = None
+
+
+def assemble(
+    request: Request, rules: Policies, gathered: Gathered, *, now: datetime, tokenizer: Tokenizer | None = None
+) -> Packet:
+    """The packet of what was gathered."""
+    budgets = rules.budgets
+    tiers = (*_standing(request, rules, gathered), *_recalled(request, rules, gathered))
+    made = build(
+        # What is asked for by its path is shown even where nobody asks for the block.
+        (tier for tier in tiers if tier.block in request.blocks or tier.block == "documents"),
+        tokens=budgets.tokens,
+        blocks=budgets.blocks,
+        now=now,
+        degraded=gathered.degraded,
+        tokenizer=tokenizer,
+    )
+    return replace(made, candidates=len(gathered.found) + len(gathered.preferences))
+
+
+def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable[Tier]:
+    """What is shown whatever the goal is."""
+    budgets = rules.budgets
+    for block in ALWAYS:
+        yield Tier(block, [_chunk(row) for row in gathered.standing if row["folder"] == block])
+    yield Tier("preferences", [_entry(hit) for hit in gathered.preferences], limit=budgets.preferences)
+    if gathered.profile is not None:
+        yield Tier(
+            "persona",
+            persona(
+                gathered.profile,
+                declared=rules.attributes(request.agent),
+                limit=budgets.attributes,
+                value_characters=budgets.value_characters,
+            ),
+        )
+    yield Tier("strategy", [_chunk(row) for row in gathered.standing if row["path"].startswith(STRATEGY)])
+    yield Tier("documents", [_chunk(row) for row in gathered.asked])
+
+
+def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable[Tier]:
+    """What is shown because of the goal."""
+    budgets = rules.budgets
+    choose = partial(by_recency if request.goal is None else judge, weights=rules.weights, used=gathered.used)
+
+    def chosen(of: Iterable[Hit], limit: int) -> list[Entry]:
+        hits = choose(list(of), limit=limit)
+        return [_entry(hit, question=request.goal, language=rules.language) for hit in hits]
+
+    def documents(*folders: str) -> list[Hit]:
+        return [hit for hit in gathered.found if hit.kind == "document" and hit.path.partition("/")[0] in folders]
+
+    def memories(kinds: Collection[str]) -> list[Hit]:
+        return [hit for hit in gathered.found if hit.kind in kinds]
+
+    known = documents("knowledge", "research", "procedures", "corpus")
+    yield Tier("facts", chosen(memories(FACTS), budgets.facts) + chosen(known, budgets.knowledge))
+    yield Tier("learned", chosen(documents("learnings"), budgets.learned))
+    yield Tier("episodes", chosen(memories(EPISODES), budgets.episodes))
+    yield Tier("experiments", chosen(documents("experiments"), budgets.experiments))
+
+
+def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -> Entry:
+    """A memory in full, or of a document the passage that answers the question."""
+    signals: Mapping[str, float | None] = {
+        "score": round(hit.score, 4),
+        "relevance": round(hit.relevance, 4),
+        "matched": hit.matched,
+        "cosine": None if hit.cosine is None else round(hit.cosine, 4),
+        "importance": hit.importance,
+    }
+    entry = Entry(
+        hit.text, id=hit.id, path=hit.path, revision=hit.revision, since=hit.since, signals=signals,
+    )  # fmt: skip
+    if hit.kind != "document":
+        return replace(entry, text=shorten(hit.text, _MEMORY_CHARS), when=hit.since)
+    text = hit.text
+    if question and len(text) > LIMIT:
+        text = best(text, question, language=language)
+    tried = verdict(hit.verdict) if hit.path.startswith("experiments/") else ""
+    return replace(entry, text=text, key=tried, label=hit.path, multiline=True)
+
+
+def _chunk(row: Mapping[str, Any]) -> Entry:
+    return Entry(
+        row["text"],
+        id=row["id"],
+        path=row["path"],
+        revision=row["revision"],
+        label=row["path"],
+        multiline=True,
+        since=row.get("since"),
+    )
