@@ -11,9 +11,12 @@ from typing import Any
 
 from docmem import config
 from docmem.config import Settings
+from docmem.errors import InvalidName
 from docmem.inject import Injector
 from docmem.messages import Style, inject_messages
 from docmem.model import Job
+from docmem.names import in_cohort, subject_key
+from docmem.packet import Packet
 from docmem.scheduler import Scheduler
 
 
@@ -25,6 +28,7 @@ class Adapter:
     ) -> None:
         chosen = settings or config.settings()
         self._injection = chosen.injection_enabled if injector is not None else "off"
+        self._cohort = chosen.injection_cohort
         self._injector = injector
         self._scheduler = scheduler if chosen.consolidation_enabled else None
 
@@ -44,10 +48,41 @@ class Adapter:
         `off`: as they are. `shadow`: a packet is built and logged as counts, and the messages stay as they are.
         Without a subject (an anonymous thread) there is no memory.
         """
-        if self._injector is None or self._injection == "off" or subject is None:
-            return list(messages)
-        packet = self._injector.packet(tenant, subject, goal, agent=agent, run=run)
-        return inject_messages(messages, packet, style=style) if self._injection == "on" else list(messages)
+        packet = self.packet(tenant, subject, goal, agent=agent, run=run)
+        return list(messages) if packet is None else inject_messages(messages, packet, style=style)
+
+    def packet(
+        self,
+        tenant: str,
+        subject: str | None,
+        goal: str | None = None,
+        *,
+        agent: str | None = None,
+        run: int | None = None,
+    ) -> Packet | None:
+        """The packet to add to a prompt, None where the flag adds none. Never raises.
+
+        A subject outside of the cohort is as if the flag were off.
+        """
+        if self._injector is None or self._injection == "off" or subject is None or not self._is_in(tenant, subject):
+            return None
+        is_on = self._injection == "on"
+        packet = self._injector.packet(tenant, subject, goal, agent=agent, run=run, consumed=is_on)
+        return packet if is_on else None
+
+    def next_run(self, tenant: str, agent: str | None = None) -> int | None:
+        """Count a run of an agent where packets are made; see `Injector.next_run`."""
+        if self._injector is None or self._injection == "off":
+            return None
+        return self._injector.next_run(tenant, agent)
+
+    def _is_in(self, tenant: str, subject: str) -> bool:
+        if self._cohort >= 1 or not subject:
+            return True  # a name that can't be is the injector's to report
+        try:
+            return in_cohort(tenant, subject_key(tenant, subject), self._cohort)
+        except InvalidName:
+            return True
 
     def heard(self, job: Job) -> None:
         """A turn of this thread came in: consolidate it once the conversation goes quiet. Returns at once."""

@@ -375,11 +375,8 @@ def test_while_the_server_is_away_the_files_serve(own_server: tuple[Settings, in
     with Injector(mine, timeout=0.2) as injector:
         wait_until(lambda: injector.packet("acme", "ana", "Porto").spans)
         _signal(pid, signal.SIGSTOP)
-        packet = wait_until(
-            lambda: next(
-                filter(lambda made: made.degraded == "files", [injector.packet("acme", "ana", "Porto?")]), None
-            )
-        )
+        wait_until(lambda: injector.packet("acme", "ana", "Porto?").degraded == "files")
+        packet = injector.packet("acme", "ana", "Porto?")
         assert shown(packet) == ["Be kind.", "Ana", "pt-PT", "lead", "two adults", "Plans Porto."]
         assert {span.revision for span in packet.spans} == {repository.open(mine, "acme").head()}
         assert injector.packet("acme", "ana", "How do I sharpen a chainsaw?").spans[-1].block == "persona"
