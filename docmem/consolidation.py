@@ -17,7 +17,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from docmem import admission, audit, dialogue, edits, embedding, files, llm, names, prompt, repository, review, trailers
+from docmem import (
+    admission,
+    audit,
+    dialogue,
+    edits,
+    embedding,
+    erased,
+    files,
+    llm,
+    names,
+    prompt,
+    repository,
+    review,
+    trailers,
+)
 from docmem import profile as profiles
 from docmem.admission import Proposal, Ruling, State, Window
 from docmem.config import Settings
@@ -156,12 +170,16 @@ def consolidate(
     done: list[Consolidation] = []
     while True:
         view = _view(repo.snapshot(), job)
-        rest = dialogue.after(said.turns, view.last_turn)
+        rest = dialogue.after(said.turns, view.last_turn or _read_before_an_erase(repo, job, said.turns))
         run = _Run(job, repo, _window(rest, view), at, asked.name, said.scrubbed if not done else 0)
         done.append(_consolidate(run, view, asked, dry_run=dry_run))
         is_last = len(run.window) == len(rest)
         if is_last or dry_run or done[-1].error is not None:
             return _together(done, left=len(rest) - (0 if done[-1].error else len(run.window)))
+
+
+def _read_before_an_erase(repo: Repository, job: Job, turns: Sequence[Turn]) -> str | None:
+    return erased.read_up_to(repo.git_dir, repo.settings.secret_bytes, job.thread, [turn.id for turn in turns])
 
 
 def _window(rest: Sequence[Turn], view: _View) -> tuple[Turn, ...]:

@@ -1,10 +1,11 @@
 """What was erased must not come back: a repo's flag while an erase is at work, and its ledger of keyed hashes.
 
 `<repo>/docmem.erasing` stands from the first step of an erase to its last, across crashes: pushes are refused
-meanwhile. `<repo>/docmem.erased` has a line for each blob and each memory id that was erased: 32 hex digits of an HMAC
-with the store's secret, so that the file confirms no guess about what it was; one line tells whose secret it is. A
-stale clone that pushes an erased file, or edits one and pushes that, is recognized by the one or the other; the person
-may be remembered anew.
+meanwhile. `<repo>/docmem.erased` has a line for each blob and each memory id that was erased, and for how far each
+conversation was read: 32 hex digits of an HMAC with the store's secret, so that the file confirms no guess about what
+it was; one line tells whose secret it is. A stale clone that pushes an erased file, or edits one and pushes that, is
+recognized by the one or the other, and a dialogue that the host still has is not read again. The person may be
+remembered anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,9 +62,14 @@ class Ledger:
         """Whether the memory with this id was erased."""
         return bool(self.hashes) and self._hash("memory", memory) in self.hashes
 
-    def remember(self, blobs: Iterable[str], memories: Iterable[str]) -> None:
-        """Put these in, whole or not at all."""
+    def has_turn(self, thread: str, turn: str) -> bool:
+        """Whether a conversation whose watermark was erased had been read up to this turn, at some time."""
+        return bool(self.hashes) and self._hash("turn", f"{thread}\0{turn}") in self.hashes
+
+    def remember(self, blobs: Iterable[str], memories: Iterable[str], turns: Iterable[tuple[str, str]] = ()) -> None:
+        """Put these in, whole or not at all. `turns`: (thread, turn) of erased watermarks."""
         fresh = {self._hash("check", "")}
+        fresh |= {self._hash("turn", f"{thread}\0{turn}") for thread, turn in turns}
         fresh |= {self._hash("blob", blob) for blob in blobs} | {self._hash("memory", memory) for memory in memories}
         aside = self.git_dir / f"{LEDGER}.{os.getpid()}"
         aside.write_text("".join(f"{line}\n" for line in sorted(self.hashes | fresh)))
@@ -73,6 +79,17 @@ class Ledger:
 def is_recorded(git_dir: Path) -> bool:
     """Whether something was erased from this repo, or is just being."""
     return is_erasing(git_dir) or (git_dir / LEDGER).exists()
+
+
+def read_up_to(git_dir: Path, secret: Callable[[], bytes], thread: str, turns: Sequence[str]) -> str | None:
+    """The last of these turns that was read before the conversation's watermark was erased; None where none was.
+
+    The host may still have the dialogue: without this the next sweep would learn from it again what was erased.
+    """
+    if not (git_dir / LEDGER).exists():
+        return None
+    ledger = Ledger(git_dir, secret())
+    return next((turn for turn in reversed(turns) if ledger.has_turn(thread, turn)), None)
 
 
 def refusals(git_dir: Path, secret: Callable[[], bytes], *, old: str | None, new: str) -> list[str]:

@@ -44,8 +44,8 @@ class Content:
     """What goes. `threads`: conversations that were about nobody else.
     `mentions`: blobs that stay and name the target; `supersede`: memories that replaced it.
 
-    `texts` are those that no other file has: what can be searched for afterwards. `elsewhere`: how many files say the
-    same words about others, and stay.
+    `turns`: (thread, turn) up to which watermarks that go had been read. `texts` are those that no other file has: what
+    can be searched for afterwards. `elsewhere`: how many files say the same words about others, and stay.
     """
 
     target: Target
@@ -59,6 +59,7 @@ class Content:
     reviews: Mapping[str, str] = field(default_factory=dict)
     supersede: tuple[StoredMemory, ...] = ()
     elsewhere: int = 0
+    turns: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -115,10 +116,11 @@ def collect(repository: Repository, target: Target) -> Content:
     mentions = {blob: data for blob, data in others.items() if blob not in start.blobs and names_it(data)}
     apart = [data for blob, data in others.items() if blob not in start.blobs | mentions.keys() and says_it(data)]
     said_elsewhere = [text for data in apart for text in start.texts if text.encode() in data]
-    read = {thread for data in mentions.values() for thread in _watermark_thread(data, target)}
+    read = {turn for data in mentions.values() for turn in _watermark_turn(data, target)}
     return replace(
         start,
-        threads=(start.threads - shared) | read,
+        threads=(start.threads - shared) | {thread for thread, _ in read},
+        turns=frozenset(read),
         texts=start.texts - set(said_elsewhere),
         elsewhere=len(said_elsewhere),
         mentions=frozenset(mentions),
@@ -238,14 +240,14 @@ def _marks(data: bytes, target: Target) -> bool:
     return f"subject: {target.value}".encode() in data
 
 
-def _watermark_thread(data: bytes, target: Target) -> set[str]:
+def _watermark_turn(data: bytes, target: Target) -> set[tuple[str, str]]:
     if target.kind != "subject":
         return set()
     try:
         mark = files.parse_watermark(data)
     except FormatError:
         return set()
-    return {mark.thread} if mark.subject == target.value else set()
+    return {(mark.thread, mark.last_turn)} if mark.subject == target.value else set()
 
 
 def _reviews(repository: Repository, target: Target) -> dict[str, str]:

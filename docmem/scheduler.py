@@ -302,7 +302,12 @@ def due(settings: Settings, source: DialogueSource, job_of: Callable[[str], Job 
 
 
 def _has_new_turns(settings: Settings, source: DialogueSource, job: Job) -> bool:
-    from docmem import repository
+    from docmem import dialogue, erased, repository
 
-    mark = repository.open(settings, job.tenant).snapshot().watermark(job.thread)
-    return bool(source.after(job.thread, mark.last_turn if mark else None))
+    repo = repository.open(settings, job.tenant)
+    mark = repo.snapshot().watermark(job.thread)
+    turns = source.after(job.thread, mark.last_turn if mark else None)
+    if mark is None and turns:
+        read = erased.read_up_to(repo.git_dir, settings.secret_bytes, job.thread, [turn.id for turn in turns])
+        turns = dialogue.after(turns, read)
+    return bool(turns)

@@ -33,9 +33,9 @@ from docmem_sync.erased_rows import ErasedRows
 from docmem_sync.sync import sync_tenant
 
 OUT_OF_REACH = (
-    "clones and checkouts that people or machines made, and the remotes they push to",
+    "clones and checkouts that people or machines made, other machines' stores, and the remotes they push to",
     "backups of the repos and of Postgres, and Postgres' own log until it is recycled",
-    "the dialogues themselves, where the host keeps them: a thread that is consolidated again is learned again",
+    "the dialogues themselves, where the host keeps them: this store doesn't read again what it has read of them",
     "what a model provider has logged",
 )
 """What an erase doesn't reach, for the person who has to see to it."""
@@ -180,7 +180,8 @@ class _Erase:
         for _ in range(_TRIES):
             refs = {ref: new for ref, new in git.refs(repo.git_dir, "refs/").items() if not ref.startswith(_BELOW)}
             content = erasure.collect(repo, state.target)
-            Ledger(repo.git_dir, self.settings.secret_bytes()).remember(content.blobs, content.memories)
+            ledger = Ledger(repo.git_dir, self.settings.secret_bytes())
+            ledger.remember(content.blobs, content.memories, content.turns)
             self.report("collected")
             state = self._written(repo, state.with_content(content), content, refs)
             self.report("rewritten")

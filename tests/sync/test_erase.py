@@ -6,26 +6,43 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from docmem import audit, db, erased, erasure, files, git, history, journal, layout, remote, repository, review
+from docmem import (
+    audit,
+    db,
+    dialogue,
+    erased,
+    erasure,
+    files,
+    git,
+    history,
+    journal,
+    layout,
+    remote,
+    repository,
+    review,
+)
 from docmem.config import Settings
 from docmem.erasure import Target
 from docmem.errors import ConfigError, InputError, NotFound
 from docmem.git import remotes
-from docmem.model import Job, Memory, Source, Watermark
+from docmem.model import Job, Memory, Source, Turn, Watermark
 from docmem.repository import Repository
+from docmem.scheduler import due
 from docmem_sync import erase
 from docmem_sync.sync import sync_tenant
 from tests.support.clones import Person
 from tests.support.index import whole_index
 from tests.support.repos import memory, put, subject
+from tests.support.windows import JOB, Proposes, Tenant, operation, reply, turn
 from tests.test_db import FILL
 
 NOTHING = {"found": 0, "objects": 0, "files": 0, "rows": 0, "tables": {}, "audit": 0}
@@ -413,3 +430,41 @@ def test_a_memory_that_a_person_moved_to_somebody_else_is_theirs_and_one_that_on
     assert [words for words in (ANA, BUS.id, "bus to the harbour", "tea black") if words.encode() in said] == []
     assert sync_tenant(indexed, "acme").upserts == 0
     assert TEA.id in {row["id"] for row in whole_index(indexed)["memory"]}
+
+
+def test_a_conversation_that_was_read_before_is_not_learned_from_again_and_what_is_said_since_is(
+    settings: Settings, tenant: str
+) -> None:
+    """The host still has the dialogue: neither a sweep nor a call takes what was erased out of it again."""
+    ana = Tenant(settings, repository.open(settings, tenant))
+    said = [turn(1), turn(2, "And a hotel by the sea.")]
+    assert ana.run(reply(operation()), turns=said[:1]).outcome == "committed"
+    assert ana.run(reply(), turns=said).outcome == "nothing_kept"
+    erase.erase(settings, tenant, Target("subject", JOB.subject), now=NOW, index=False)
+    ledger = (ana.repo.git_dir / erased.LEDGER).read_text()
+    assert not any(word in ledger for word in ("web-1", "t1", "t2", JOB.subject))
+    source = Threads({"web-1": said})
+    assert due(settings, source, lambda thread: JOB) == []
+    again = Proposes(reply(operation()))
+    assert ana.run(again, turns=said).outcome == "nothing_new"
+    assert again.requests == []
+    source.turns["web-1"] = [*said, turn(3, "I moved to Lisbon.")]
+    assert due(settings, source, lambda thread: JOB) == [JOB]
+    moved = operation("The traveller lives in Lisbon.", evidence_turns=["t3"])
+    assert ana.run(reply(moved), turns=source.turns["web-1"]).outcome == "committed"
+    assert list(ana.memories()) == ["The traveller lives in Lisbon."]
+    other = ana.run(reply(operation()), turns=said, job=replace(JOB, thread="web-2"))
+    assert other.outcome == "committed", "another conversation is another one"
+
+
+@dataclass
+class Threads:
+    """A host's dialogues."""
+
+    turns: dict[str, list[Turn]]
+
+    def threads(self) -> Sequence[str]:
+        return list(self.turns)
+
+    def after(self, thread: str, turn: str | None) -> Sequence[Turn]:
+        return dialogue.after(self.turns[thread], turn)
