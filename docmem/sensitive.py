@@ -2,7 +2,7 @@
 
 Precision matters on both sides: a booking code is no token, and a missed key in git history is a rewrite. Tokens of
 known providers are found by detect-secrets' detectors and by our own list, which knows the newer ones; passwords in
-sentences ("my password is …") by ours alone, since a code scanner looks for assignments.
+sentences (passwords.py) and card numbers (cards.py) by ours alone, since a code scanner looks for assignments.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+
+from docmem import cards, passwords
 
 _DETECTORS = (
     "artifactory.ArtifactoryDetector", "aws.AWSKeyDetector", "azure_storage_key.AzureStorageKeyDetector",
@@ -64,7 +66,7 @@ _TOKENS = _of(
     ("Terraform token", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
     ("JWT", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
     ("authorization", r"(?i)\bbearer\s+[A-Za-z0-9._~+/-]{20,}=*|\bauthorization\s*:\s*basic\s+[A-Za-z0-9+/]{8,}={0,2}"),
-    ("connection string", r"\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@]{0,100}:[^\s/@]{1,200}@[^\s]{1,200}"),
+    ("connection string", r"\b[a-z][a-z0-9+.-]{1,30}://[^\s/:@]{0,100}:(?!\d{1,5}(?:/|\s))[^\s]{1,200}@[^\s]{1,200}"),
     (
         "recovery phrase",
         r"(?i)\b(?:seed|recovery|mnemonic|backup)\s+(?:phrase|words?)\b[^\n:]{0,20}:\s*(?:[a-z]+\s+){7,}[a-z]+",
@@ -78,39 +80,6 @@ _ASSIGNED = re.compile(
 )
 """As in code, a configuration or a URL. The value counts where it has letters and digits."""
 
-_SAID = r"\s+(?:is|was|ist|war|est|es|é|è|era|adalah|ialah)(?:\s+(?:now|jetzt|agora|ahora))?\s*:?\s+"
-_PASSWORD = re.compile(
-    rf"""(?ix)
-    \b(?P<what>password|passwd|passphrase|passcode|pwd|secret(?:\ key)?|secret\ access\ key|api[\ _-]?key|
-        access[\ _-]?(?:key|token)|auth[\ _-]?token|kata\ (?:sandi|laluan)|contraseña|passwort|kennwort|mot\ de\ passe|
-        senha|password[ei]?|wachtwoord|lösenord|adgangskode|hasło|пароль|parola|şifre)
-    (?P<link>['"]?\s*(?:=|:)\s*|(?:\s+\w+){{0,4}}?{_SAID}|'s\s+|
-        \s+(?:(?:changed|set|reset|updated)\s+)?to\s+|\s+)
-    ['"“‘]?(?P<value>[^\s'"“”‘’]{{3,}})(?P<rest>[^\n]*)"""
-)
-_CODE = re.compile(
-    rf"""(?ix)
-    \b(?:pin(?:\ (?:code|number))?|passcode|cvv2?|cvc|otp|
-        (?:verification|security|one-time|access|door|gate|alarm|login|confirmation|otp|2fa)[\ -](?:code|pin|password))
-    \b(?:\s+(?:of|for|to|on)(?:\s+\w+){{1,4}}?)?
-    (?:['"]?\s*(?:=|:)\s*|{_SAID}|\s+)['"]?(?P<value>\d(?:[ -]?\d){{2,7}})\b
-    (?!\s*(?:in\b|area|district|%|euros?|dollars?))"""
-)
-_HAN = re.compile(
-    r"(?:密码|密碼|口令|パスワード|비밀번호)\s*(?:是|为|為|は|는|[::])\s*(?P<value>[A-Za-z0-9][^\s。，]{3,})"
-)
-
-_NOT_A_VALUE = re.compile(
-    r"""(?ix)the|an?|not|no|in|on|at|for|to|too|very|that|this|what|his|her|their|my|your|our|mine|theirs|yours|only|also|
-    always|never|still|just|so|and|or|but|as|by|from|with|without|here|there|under|inside|required|needed|forgotten|lost|
-    unknown|important|expired|wrong|right|weak|strong|(?:in)?secure|safe|(?:in)?correct|(?:in)?valid|empty|missing|
-    (?:case-)?sensitive|temporary|optional|mandatory|private|secret|public|hidden|stored|kept|sent|printed|written|saved|
-    shared|known|long|short|hard|easy|old|new|changed|reset|set|working|broken|protected|protection|manager|policy|field|
-    prompt|hint|abgelaufen|zu|vergessen|falsch|richtig|obligatori[oa]|obligatoire|olvidada|oublié|fácil|difícil|errada|
-    vencida|salah|lupa|tamat"""
-)
-"""What is said about a password, as against what it is."""
-_DIGITS = re.compile(r"(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _GONE = "[removed]"
 _PIECE, _OVERLAP = 1000, 300
 
@@ -130,17 +99,8 @@ def secrets(text: str) -> list[str]:
 
 
 def card_numbers(text: str) -> list[str]:
-    """Numbers of 13 to 19 digits that pass the check sum of payment cards."""
-    return [found[0] for found in _DIGITS.finditer(text) if is_card_number(found[0])]
-
-
-def is_card_number(text: str) -> bool:
-    """The Luhn check over the digits of `text`. One repeated digit is no card."""
-    digits = [int(char) for char in text if char.isdigit()]
-    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
-        return False
-    doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[-2::-2]]
-    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+    """Numbers of payment cards, as they are written (docmem/cards.py)."""
+    return [text[card.start : card.end] for card in cards.found(text)]
 
 
 def redacted(text: str) -> str:
@@ -151,16 +111,16 @@ def redacted(text: str) -> str:
             kept += [text[at : max(span.start, at)], _GONE if span.start >= at else ""]
             at = span.end
     plain = "".join(kept) + text[at:]
-    return _DIGITS.sub(lambda found: _GONE if is_card_number(found[0]) else found[0], plain)
+    for card in reversed(cards.found(plain)):
+        plain = plain[: card.start] + _GONE + plain[card.end :]
+    return plain
 
 
 def _spans(text: str) -> Iterator[_Span]:
     for name, pattern in _TOKENS:
         yield from (_Span(name, *found.span()) for found in pattern.finditer(text))
     yield from _values("password", _ASSIGNED, text, lambda found: _is_mixed(found["value"]))
-    yield from _values("password", _PASSWORD, text, _is_password)
-    yield from _values("code", _CODE, text, lambda found: True)
-    yield from _values("password", _HAN, text, lambda found: True)
+    yield from (_Span(spot.name, spot.start, spot.end) for spot in passwords.found(text))
     if _may_hold_token(text):
         yield from _detected(text)
 
@@ -175,20 +135,6 @@ def _values(name: str, pattern: re.Pattern[str], text: str, counts: Callable[[re
 
 def _is_mixed(value: str) -> bool:
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-
-
-def _is_password(found: re.Match[str]) -> bool:
-    """Whether what follows "the password is" can be one: after a colon anything, else nothing like an ordinary word."""
-    value, link = found["value"].rstrip(".,;!?"), found["link"]
-    if _NOT_A_VALUE.fullmatch(value) or len(value) < 3:
-        return False
-    if "=" in link or ":" in link:
-        return True
-    strange = (not value.isalpha() and any(map(str.isdigit, value))) or value[1:] != value[1:].lower()
-    if not link.strip() or link.strip() == "to":
-        return strange and len(value) >= 6 and not value.isdigit()
-    ends = not found["rest"].strip(" .,;!?\"'”’") or found["value"] != value
-    return strange or (ends and found["what"].casefold() not in {"secret"})
 
 
 def _may_hold_token(text: str) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -79,6 +80,72 @@ def test_secrets_of_many_kinds_are_found_and_removed(text: str) -> None:
 @pytest.mark.parametrize("text", (DATA / "no_secrets.txt").read_text("utf-8").splitlines())
 def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
     assert sensitive.secrets(text) == []
+    assert sensitive.card_numbers(text) == []
+
+
+@pytest.mark.parametrize("text", (DATA / "passwords.txt").read_text("utf-8").splitlines())
+def test_a_password_is_found_however_it_is_written(text: str) -> None:
+    # In the file the secret stands between braces.
+    secret, plain = text[text.index("{") + 1 : text.index("}")], text.replace("{", "").replace("}", "")
+    assert sensitive.secrets(plain)
+    assert secret not in sensitive.redacted(plain)
+
+
+NUMBERS = ["4111111111111111", "5555555555554444", "378282246310005", "6011111111111117", "3530111333300000"]
+SEPARATORS = [" ", "-", ".", "/", "–", "—", "_", "\n", "\u00a0", "\u2009", "\u200b", "·", "*", ":", " - ", ", ", "\t"]
+
+
+@pytest.mark.parametrize("sign", SEPARATORS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_card_number_is_found_whatever_stands_between_its_groups(number: str, sign: str) -> None:
+    sizes = [4, 6, 5] if len(number) == 15 else [4, 4, 4, 4]
+    ends = [sum(sizes[:at]) for at in range(len(sizes) + 1)]
+    written = sign.join(number[start:end] for start, end in itertools.pairwise(ends))
+    for text in (written, f"card {written} thanks", f"card{written}exp 12/27", f"({written})."):
+        assert sensitive.card_numbers(text) == [written]
+        assert not any(map(str.isdigit, sensitive.redacted(text).replace("12/27", "")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "card4111111111111111",
+        "visa_4111111111111111_exp",
+        "４１１１１１１１１１１１１１１１",
+        "٤١١١١١١١١١١١١١١١",
+        "४१११११११११११११११",
+        "4111 1111 1111 1111 12/27 123",
+        "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+        "ref 12, 4111-1111-1111-1111",
+    ],
+)
+def test_a_card_number_is_found_in_other_digits_and_among_others(text: str) -> None:
+    assert len(sensitive.card_numbers(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111.1111.1111.1112",
+        "ticket4111111111111112",
+        "x1234567890123452",  # it passes the check sum, and no card begins so
+        "+4111111111111111 rang",
+        "24.05.2026-30.06.2026",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "²³⁴⁵⁶⁷⁸⁹¹²³⁴⁵",
+    ],
+)
+def test_what_is_no_card_number_is_left_alone(text: str) -> None:
+    assert not sensitive.card_numbers(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["4 ", "4111 ", "pin ", "login: a / ", "pass a ", "password is a ", "password: a ", "ˇ"]
+)
+def test_a_huge_text_is_searched_in_time(part: str) -> None:
+    text = part * (100_000 // len(part)) + "\n4111.1111.1111.1111"
+    assert len(sensitive.card_numbers(text)) == 1
+    assert isinstance(sensitive.secrets(text), list)
 
 
 def test_only_a_text_with_something_like_a_token_loads_the_detectors() -> None:
