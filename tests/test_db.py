@@ -7,8 +7,8 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from docmem import db, postgres
 from docmem.config import Settings
 from docmem.errors import ConfigError, DocmemError, InvalidName, RoleRefused, SchemaError, ServerUnavailable, TryAgain
 from docmem.postgres import Server
+from docmem_evals import proxy
 from docmem_sync import migrate
 from tests.support.postgres import reachable_root
 from tests.support.waiting import wait_until
@@ -172,6 +173,41 @@ def test_a_tenant_is_gone_with_its_transaction_even_if_that_failed(filled: Setti
             pass
         with pytest.raises(InvalidName), db.tenant_transaction(connection, ""):
             pass
+
+
+@pytest.fixture
+def proxied() -> Iterator[Callable[[Settings], Settings]]:
+    """Puts a real PgBouncer in transaction mode, with one session a role, between us and Postgres."""
+    if proxy.program() is None:
+        pytest.skip("PgBouncer is not installed")
+    with ExitStack() as stack:
+        yield lambda settings: stack.enter_context(proxy.proxied(settings, sessions=1))
+
+
+def test_behind_a_transaction_pooler_a_session_is_nobodys_between_transactions(
+    filled: Settings, proxied: Callable[[Settings], Settings]
+) -> None:
+    """Case I1: who set its tenant and failed, who forgot to set one, the owner, and a reset share one session."""
+    settings = proxied(filled)
+
+    def seen(connection: psycopg.Connection[Any]) -> int:
+        with connection.cursor() as cursor:
+            return count(cursor, "memory")
+
+    for role in ROLES:
+        with closing(db.connect(settings, role)) as one, closing(db.connect(settings, role)) as other:
+            for _ in range(10):
+                with db.tenant_transaction(one, "acme") as cursor:
+                    assert count(cursor, "memory") == 1
+                assert seen(other) == 0
+                with pytest.raises(psycopg.errors.DivisionByZero), db.tenant_transaction(one, "acme") as cursor:
+                    cursor.execute("SELECT 1 / 0")
+                assert (seen(one), seen(other)) == (0, 0)
+                one.execute("RESET ALL")
+                assert seen(other) == 0
+                [rows] = db.run(one, "acme", [("SELECT id FROM docmem.memory", {})], seconds=10)
+                assert (len(rows), seen(other)) == (1, 0)
+            assert one.execute("SELECT count(*) AS n FROM pg_prepared_statements").fetchone() == {"n": 0}
 
 
 def test_a_pools_connections_are_nobodys_between_uses(filled: Settings) -> None:
@@ -449,6 +485,17 @@ def test_a_plan_made_for_a_large_tenant_never_serves_a_small_one(crowded: Settin
                 assert len(found) == 8, tenant
                 if tenant != "hot":
                     assert found == nearest(connection, tenant, question, exact=True)
+
+
+def test_a_shared_session_behind_a_transaction_pooler_serves_each_tenant_all_of_its_rows(
+    crowded: Settings, proxied: Callable[[Settings], Settings]
+) -> None:
+    """Case I3, behind the real PgBouncer: clients of several tenants get one session in turn."""
+    settings, question = proxied(crowded), vectors(99, 1)[0]
+    with closing(db.connect(settings, "reader")) as one, closing(db.connect(settings, "reader")) as other:
+        for number in range(SMALL):
+            assert len(nearest(one, "hot", question)) == 8
+            assert len(nearest(other, f"small{number}", question)) == 8
 
 
 def test_what_is_guarded_against_is_real(crowded: Settings) -> None:

@@ -61,6 +61,28 @@ def dsn(tenant: str | None, as_json: bool) -> None:
     click.echo(text)
 
 
+@server.command()
+@click.argument("turn", type=click.Choice(["on", "off", "status"]))
+@json_option
+def leakproof(turn: str, as_json: bool) -> None:
+    """Let text search use an index under row-level security (on), or not (off, the default).
+
+    Worth it where one tenant has tens of thousands of texts and is searched as a whole. The price: whoever may run SQL
+    of their own can tell from times and plans how common a word is among all tenants' texts. sync/README.md has
+    figures. Needs a superuser: the embedded server's, else the statements are printed.
+    """
+    from docmem.config import settings
+    from docmem_sync import leakproof as switch
+
+    found = switch.state(settings()) if turn == "status" else switch.switch(settings(), "on" if turn == "on" else "off")
+    if as_json:
+        print_json({"leakproof": found.leakproof, "indexed": found.indexed})
+        return
+    click.echo(
+        "on" if found.leakproof and found.indexed else "off" if not found.leakproof else "on, without its indexes"
+    )
+
+
 def _refuse_external() -> None:
     from docmem.config import settings
     from docmem.errors import ConfigError
