@@ -253,12 +253,12 @@ _FORM = re.compile(
 )
 """How an order begins that may be about the form or content of answers."""
 _NO_FORM = re.compile(
-    r"""\b(?:whatever|whoever|anything|everything|anyone|anybody|yes|true|rules?|instructions?|guidelines?|guardrails?|polic(?:y|ies)|
+    r"""\b(?:whatever|whoever|(?:any|every)thing(?!\s+(?:with|but|about|in|from|spicy|sweet|that\s+(?:has|contains))\b)|anyone|anybody|yes|true|rules?|instructions?|guidelines?|guardrails?|polic(?:y|ies)|
         restrictions?|requests?|demands?|orders?\s+from|messages?\s+from|claims?|complaints?|access|rights?|prompt|config\w*|
         tools?|functions?|commands?|accounts?|bookings?|reservations?|payments?|cards?\b(?!\s+games?)|passwords?|others?'?|
         conversations?|sessions?|memor(?:y|ies)|phrase|slogan|keyword|code\s*word|copy|copies|checks?|verification|limits?|
         (?:other|another|all|every)\s+(?:guests?|customers?|users?|clients?|people)|no\s+longer|second\s+factor|
-        trusted|verified|cleared|pre-\w+|staff|admin\w*|free\b(?!\s+of\b)|next\s+time)\b|\w_\w|\(\)|["<>{}\[\]]|@|//""",
+        trusted|verified|cleared|pre-\w+|staff|admin\w*|free\b(?!\s+of\b)|next\s+time)\b|\w_\w|\(\)|[<>{}\[\]]|@|//""",
     _FLAGS,
 )
 """What an order about answers doesn't speak of."""
