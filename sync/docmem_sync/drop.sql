@@ -17,3 +17,9 @@ DELETE FROM docmem.tenant_config WHERE tenant_id = %(tenant)s;
 
 -- name: state
 DELETE FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
+
+-- name: memory_history
+DELETE FROM docmem.memory_history WHERE tenant_id = %(tenant)s;
+
+-- name: profile_history
+DELETE FROM docmem.profile_history WHERE tenant_id = %(tenant)s;

@@ -18,6 +18,21 @@ DELETE FROM docmem.{table} WHERE tenant_id = %(tenant)s AND starts_with({column}
 -- name: delete_all
 DELETE FROM docmem.{table} WHERE tenant_id = %(tenant)s;
 
+-- name: unname
+UPDATE docmem.memory_history SET superseded_by = NULL
+WHERE tenant_id = %(tenant)s AND superseded_by = ANY(%(memories)s);
+
+-- name: derive_again
+-- The next sync looks at all commits.
+UPDATE docmem.sync_state SET recorded_at = NULL WHERE tenant_id = %(tenant)s;
+
+-- name: recount
+UPDATE docmem.sync_state AS s SET files =
+    (SELECT count(*) FROM docmem.memory WHERE tenant_id = %(tenant)s)
+    + (SELECT count(*) FROM docmem.profile WHERE tenant_id = %(tenant)s)
+    + (SELECT count(*) FROM docmem.document WHERE tenant_id = %(tenant)s AND chunk = 0)
+WHERE s.tenant_id = %(tenant)s;
+
 -- name: map_revisions
 INSERT INTO docmem.revision_map (tenant_id, old, new)
 SELECT %(tenant)s, r.old, r.new FROM json_to_recordset(%(rows)s::json) AS r (old text, new text)

@@ -20,7 +20,7 @@ from docmem_sync.store import Store
 _SQL = partial(load, "docmem_sync", "erase.sql")
 _LOCK_SECONDS = 30.0
 _BATCH = 5_000
-_REVISIONS = "revision"
+_REVISIONS = ("revision", "closed_revision")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,17 @@ class ErasedRows:
         Store(self.cursor, self.tenant).notify(None)
         if journal.target.kind == "tenant":
             return self._counted((table, self._run("delete_all", table)) for table in self._tables())
-        return self._counted(self._deletions(journal))
+        counts = self._counted(self._deletions(journal))
+        self._unname(journal.memories)
+        self.cursor.execute(_SQL()["recount"], {"tenant": self.tenant})
+        return counts
+
+    def _unname(self, memories: Collection[str]) -> None:
+        """No version that stays is told to be replaced by what was erased. What else replaced it, all commits tell."""
+        values = {"tenant": self.tenant, "memories": list(memories)}
+        self.cursor.execute(_SQL()["unname"], values)
+        if self.cursor.rowcount:
+            self.cursor.execute(_SQL()["derive_again"], values)
 
     def _deletions(self, journal: Journal) -> Iterator[tuple[str, int]]:
         wanted: dict[str, Collection[str]] = {
@@ -55,8 +65,9 @@ class ErasedRows:
             "path": journal.paths,
         }
         for table, columns in self._tables().items():
-            # A thread may be about others too; where a row says whom it is about, that alone counts.
-            for column in columns & wanted.keys() - ({"thread"} if "subject" in columns else set()):
+            # A thread may be about others too, and a path may have held another memory; where a row says whom it is
+            # about, that alone counts.
+            for column in columns & wanted.keys() - ({"thread", "path"} if "subject" in columns else set()):
                 yield table, self._run("delete_equal", table, column, values=list(wanted[column]))
             if "path" in columns and journal.folder:
                 yield table, self._run("delete_below", table, "path", folder=journal.folder)
@@ -82,8 +93,8 @@ class ErasedRows:
             self._run("delete_all", "sync_state")
         if moved:
             for table, columns in self._tables().items():
-                if _REVISIONS in columns:
-                    self._run("move_rows", table, _REVISIONS)
+                for column in columns.intersection(_REVISIONS):
+                    self._run("move_rows", table, column)
 
     def saying(self, needles: Collection[str]) -> dict[str, int]:
         """Rows by table in which one of these stands, in whatever column."""

@@ -4,43 +4,48 @@ How sync reads and writes the index. Rows come as one JSON parameter a batch: CO
 SELECT pg_try_advisory_xact_lock(hashtextextended('docmem.sync:' || %(tenant)s, 0)) AS locked;
 
 -- name: state
-SELECT revision, projection FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
+SELECT revision, projection, extract(epoch FROM recorded_at)::bigint AS recorded, files
+FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: write_state
-INSERT INTO docmem.sync_state (tenant_id, revision, synced_at, projection)
-VALUES (%(tenant)s, %(revision)s, clock_timestamp(), %(projection)s)
+INSERT INTO docmem.sync_state (tenant_id, revision, synced_at, projection, recorded_at, files)
+VALUES (%(tenant)s, %(revision)s, clock_timestamp(), %(projection)s, %(recorded)s, %(files)s)
 ON CONFLICT (tenant_id) DO UPDATE SET
-    revision = excluded.revision, synced_at = excluded.synced_at, projection = excluded.projection;
+    revision = excluded.revision, synced_at = excluded.synced_at, projection = excluded.projection,
+    recorded_at = excluded.recorded_at, files = excluded.files;
 
--- name: all_rows
-SELECT id AS key, path, blob, revision, created_at AS created, 0 AS version
-FROM docmem.memory WHERE tenant_id = %(tenant)s
-UNION ALL
-SELECT path, path, blob, revision, updated_at, version FROM docmem.profile WHERE tenant_id = %(tenant)s
-UNION ALL
-SELECT path, path, blob, revision, updated_at, 0 FROM docmem.document WHERE tenant_id = %(tenant)s AND chunk = 0;
+-- name: standing_memories
+-- These memories, and those that are served from these paths: what a later commit may move, change or close.
+WITH wanted AS (
+    SELECT unnest(%(ids)s::text[]) AS id
+    UNION
+    SELECT m.id FROM docmem.memory AS m WHERE m.tenant_id = %(tenant)s AND m.path = ANY(%(paths)s)
+)
+SELECT w.id, m.path, m.blob, extract(epoch FROM m.created_at)::bigint AS created, last.step
+FROM wanted AS w
+CROSS JOIN LATERAL (
+    SELECT h.step FROM docmem.memory_history AS h
+    WHERE h.tenant_id = %(tenant)s AND h.id = w.id
+    ORDER BY h.step DESC LIMIT 1
+) AS last
+LEFT JOIN docmem.memory AS m ON m.tenant_id = %(tenant)s AND m.id = w.id;
 
--- name: rows_of
-SELECT id AS key, path, blob, revision, created_at AS created, 0 AS version
-FROM docmem.memory WHERE tenant_id = %(tenant)s AND path = ANY(%(paths)s)
-UNION ALL
-SELECT path, path, blob, revision, updated_at, version
-FROM docmem.profile WHERE tenant_id = %(tenant)s AND subject = ANY(%(subjects)s)
-UNION ALL
-SELECT path, path, blob, revision, updated_at, 0
-FROM docmem.document WHERE tenant_id = %(tenant)s AND path = ANY(%(paths)s) AND chunk = 0;
+-- name: standing_profiles
+SELECT w.subject, p.path, p.blob, coalesce(p.version, 0) AS version, last.step
+FROM unnest(%(subjects)s::text[]) AS w (subject)
+CROSS JOIN LATERAL (
+    SELECT h.step FROM docmem.profile_history AS h
+    WHERE h.tenant_id = %(tenant)s AND h.subject = w.subject
+    ORDER BY h.step DESC LIMIT 1
+) AS last
+LEFT JOIN docmem.profile AS p ON p.tenant_id = %(tenant)s AND p.subject = w.subject;
 
--- name: memories_of
-SELECT id AS key, path, blob, revision, created_at AS created, 0 AS version
-FROM docmem.memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s);
-
--- name: served
-SELECT (SELECT count(*) FROM docmem.memory WHERE tenant_id = %(tenant)s)
-     + (SELECT count(*) FROM docmem.profile WHERE tenant_id = %(tenant)s)
-     + (SELECT count(*) FROM docmem.document WHERE tenant_id = %(tenant)s AND chunk = 0) AS served;
+-- name: standing_documents
+SELECT path, blob FROM docmem.document WHERE tenant_id = %(tenant)s AND path = ANY(%(paths)s) AND chunk = 0;
 
 -- name: waiting
-SELECT path, blob, code, line FROM docmem.quarantine WHERE tenant_id = %(tenant)s ORDER BY path;
+SELECT path, blob, code, line, reason, revision, extract(epoch FROM since)::bigint AS since
+FROM docmem.quarantine WHERE tenant_id = %(tenant)s ORDER BY path;
 
 -- name: config
 SELECT language, blob FROM docmem.tenant_config WHERE tenant_id = %(tenant)s;
@@ -147,31 +152,11 @@ DELETE FROM docmem.document AS d
 USING json_to_recordset(%(rows)s::json) AS r (path text, chunks integer)
 WHERE d.tenant_id = %(tenant)s AND d.path = r.path AND d.chunk >= r.chunks;
 
--- name: restamp_memories
-UPDATE docmem.memory AS m
-SET revision = r.revision, created_at = r.created_at, updated_at = r.updated_at
-FROM json_to_recordset(%(rows)s::json) AS r (
-    key text, revision text, created_at timestamptz, updated_at timestamptz
-)
-WHERE m.tenant_id = %(tenant)s AND m.id = r.key;
-
--- name: restamp_profiles
-UPDATE docmem.profile AS p
-SET revision = r.revision, version = r.version, updated_at = r.updated_at
-FROM json_to_recordset(%(rows)s::json) AS r (key text, revision text, version integer, updated_at timestamptz)
-WHERE p.tenant_id = %(tenant)s AND p.path = r.key;
-
--- name: restamp_documents
-UPDATE docmem.document AS d
-SET revision = r.revision, updated_at = r.updated_at
-FROM json_to_recordset(%(rows)s::json) AS r (key text, revision text, updated_at timestamptz)
-WHERE d.tenant_id = %(tenant)s AND d.path = r.key;
-
 -- name: delete_memories
 DELETE FROM docmem.memory WHERE tenant_id = %(tenant)s AND id = ANY(%(keys)s);
 
 -- name: delete_profiles
-DELETE FROM docmem.profile WHERE tenant_id = %(tenant)s AND path = ANY(%(keys)s);
+DELETE FROM docmem.profile WHERE tenant_id = %(tenant)s AND subject = ANY(%(keys)s);
 
 -- name: delete_documents
 DELETE FROM docmem.document WHERE tenant_id = %(tenant)s AND path = ANY(%(keys)s);
@@ -189,10 +174,53 @@ USING docmem.document AS d
 WHERE v.tenant_id = %(tenant)s AND d.tenant_id = %(tenant)s AND d.path = v.path AND d.chunk = v.chunk
   AND v.path = ANY(%(keys)s) AND v.projection_hash <> d.projection_hash;
 
+-- name: open_memory_history
+INSERT INTO docmem.memory_history (
+    tenant_id, id, step, op, revision, recorded_from, path, blob, subject, agent, kind, topic, text, confidence,
+    importance, valid_from, valid_until, expires, thread, turns, quote, uri, supersedes, meta
+)
+SELECT
+    %(tenant)s, r.id, r.step, r.op, r.revision, r.recorded_from, r.path, r.blob, r.subject, r.agent, r.kind, r.topic,
+    r.text, r.confidence, r.importance, r.valid_from, r.valid_until, r.expires, r.thread, r.turns, r.quote, r.uri,
+    r.supersedes, r.meta
+FROM json_populate_recordset(NULL::docmem.memory_history, %(rows)s::json) AS r;
+
+-- name: close_memory_history
+UPDATE docmem.memory_history AS h SET closed_revision = r.closed_revision, recorded_to = r.recorded_to
+FROM json_to_recordset(%(rows)s::json) AS r (
+    key text, step integer, closed_revision text, recorded_to timestamptz
+)
+WHERE h.tenant_id = %(tenant)s AND h.id = r.key AND h.step = r.step;
+
+-- name: supersede
+-- The first word on what replaced a version stands.
+UPDATE docmem.memory_history AS h SET superseded_by = r.by
+FROM json_to_recordset(%(rows)s::json) AS r (id text, step integer, by text)
+WHERE h.tenant_id = %(tenant)s AND h.id = r.id AND h.step = r.step AND h.superseded_by IS NULL;
+
+-- name: open_profile_history
+INSERT INTO docmem.profile_history (
+    tenant_id, subject, step, op, revision, recorded_from, path, blob, label, preferred_language, locale,
+    lifecycle_stage, last_interaction_at, remember, attributes, pinned, meta
+)
+SELECT
+    %(tenant)s, r.subject, r.step, r.op, r.revision, r.recorded_from, r.path, r.blob, r.label, r.preferred_language,
+    r.locale, r.lifecycle_stage, r.last_interaction_at, r.remember, r.attributes, r.pinned, r.meta
+FROM json_populate_recordset(NULL::docmem.profile_history, %(rows)s::json) AS r;
+
+-- name: close_profile_history
+UPDATE docmem.profile_history AS h SET closed_revision = r.closed_revision, recorded_to = r.recorded_to
+FROM json_to_recordset(%(rows)s::json) AS r (
+    key text, step integer, closed_revision text, recorded_to timestamptz
+)
+WHERE h.tenant_id = %(tenant)s AND h.subject = r.key AND h.step = r.step;
+
 -- name: quarantine
 INSERT INTO docmem.quarantine (tenant_id, path, blob, revision, code, line, reason, since)
-SELECT %(tenant)s, r.path, r.blob, %(revision)s, r.code, r.line, r.reason, clock_timestamp()
-FROM json_to_recordset(%(rows)s::json) AS r (path text, blob text, code text, line integer, reason text)
+SELECT %(tenant)s, r.path, r.blob, r.revision, r.code, r.line, r.reason, r.since
+FROM json_to_recordset(%(rows)s::json) AS r (
+    path text, blob text, revision text, code text, line integer, reason text, since timestamptz
+)
 ON CONFLICT (tenant_id, path) DO UPDATE SET
     blob = excluded.blob, revision = excluded.revision, code = excluded.code, line = excluded.line,
     reason = excluded.reason, since = excluded.since;

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from docmem import files, git
 from docmem.document import scrub
 from docmem.errors import FormatError, InvalidName
+from docmem.git.walk import Touch
 from docmem.layout import CONFIG, FOLDERS, FileKind, place
 from docmem.model import Document, Memory, Profile
 from docmem.names import safe_path
@@ -40,15 +41,15 @@ class Broken:
     reason: str
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What the files say, by path. `ids` and `id_lines` tell of a blob which memory it holds and where it says so."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a commit left at a path: a value in this blob, a file that can't be read, or nothing. `before`: the blob
+    that stood there before."""
 
-    blobs: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, Value] = field(default_factory=dict)
-    broken: Mapping[str, Broken] = field(default_factory=dict)
-    ids: Mapping[str, str] = field(default_factory=dict)
-    id_lines: Mapping[str, int] = field(default_factory=dict)
+    path: str
+    blob: str
+    value: Value | Broken | None
+    before: str | None = None
 
 
 def is_indexed(path: str) -> bool:
@@ -79,38 +80,39 @@ def printable(path: str) -> str:
     return f"{shown[:200]}…{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
 
 
-def read(
-    git_dir: Path, wanted: Mapping[str, str], *, also: Iterable[str] = (), unreadable: Mapping[str, Broken]
-) -> Reading:
-    """Read the files `wanted` (path to blob), and of the blobs in `also` which memory they hold.
+def tell(git_dir: Path, touches: Sequence[Touch]) -> Iterator[Told | None]:
+    """What each of these changes left at its path, in order; None for a path that isn't mirrored.
 
-    `unreadable`: those of them with nothing to read.
+    The files stream through one `cat-file`: one at a time is held.
     """
-    paths: dict[str, list[str]] = {}
-    for path, blob in wanted.items():
-        if path not in unreadable:
-            paths.setdefault(blob, []).append(path)
-    values: dict[str, Value] = {}
-    broken = {path: unreadable[path] for path in wanted if path in unreadable}
-    ids: dict[str, tuple[str, int]] = {}
-    blobs = list(dict.fromkeys([*paths, *also]))
-    for blob, data in git.read_blobs(git_dir, blobs) if blobs else ():
-        found = memory_id(data)
-        if found:
-            ids[blob] = found
-        for path in paths.get(blob, ()):
-            value = parse(path, blob, data)
-            if isinstance(value, Broken):
-                broken[path] = value
-            else:
-                values[path] = value
-    return Reading(
-        blobs=wanted,
-        values=values,
-        broken=broken,
-        ids={blob: memory for blob, (memory, _) in ids.items()},
-        id_lines={blob: line for blob, (_, line) in ids.items()},
-    )
+    wanted = [touch.new for touch in touches if touch.new is not None and is_indexed(touch.path)]
+    contents = git.read_blobs(git_dir, wanted) if wanted else iter(())
+    for touch in touches:
+        yield _told(touch, contents)
+
+
+def _told(touch: Touch, contents: Iterator[tuple[str, bytes]]) -> Told | None:
+    path = printable(touch.path)
+    if touch.new is not None and is_indexed(touch.path):
+        blob, data = next(contents)
+        return Told(path, blob, parse(path, blob, data), touch.old)
+    if not belongs(touch.path):
+        return None
+    if touch.link is not None:
+        return Told(path, touch.link, no_file(path, touch.link), touch.old)
+    return Told(path, git.NONE, None, touch.old)
+
+
+def load(git_dir: Path, path: str, blob: str) -> Value | Broken:
+    """A file that was read before, again."""
+    return parse(path, blob, git.read_blob(git_dir, blob))
+
+
+def duplicate(git_dir: Path, found: Broken, memory: str, served: str) -> Broken:
+    """A file that holds the id of another (`served`): the line of the id, and what to do."""
+    _, line = memory_id(git.read_blob(git_dir, found.blob)) or (memory, 1)
+    reason = f"the memory id {memory} is that of {served}; give a copy an id of its own"
+    return replace(found, line=line, reason=_reason(reason))
 
 
 def parse(path: str, blob: str, data: bytes) -> Value | Broken:

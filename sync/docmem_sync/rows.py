@@ -7,28 +7,30 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from docmem import languages
+from docmem import git, languages
 from docmem.model import Document, Memory, Profile
 from docmem.projection import project_document, project_memory, projection_hash
 from docmem.tenant_config import TenantConfig
 from docmem_sync import chunks
-from docmem_sync.trace import Trace
+from docmem_sync.ledger import At, Version
 
 _TITLE_MAX = 300
 _BATCH_ROWS = 1_000
 _BATCH_CHARS = 4_000_000
+_NOT_IN_HISTORY = {"projection", "projection_hash", "created_at", "updated_at", "language", "version"}
 
 
-def memory_row(memory: Memory, blob: str, trace: Trace) -> dict[str, Any]:
+def memory_row(memory: Memory, version: Version) -> dict[str, Any]:
     """The row of a memory."""
     projection = project_memory(memory)
     return {
         "id": memory.id,
         "path": memory.path,
-        "blob": blob,
-        "revision": trace.revision,
+        "blob": version.blob,
+        "revision": version.at.revision,
         "subject": memory.subject,
         "agent": memory.agent,
         "kind": memory.kind,
@@ -48,20 +50,20 @@ def memory_row(memory: Memory, blob: str, trace: Trace) -> dict[str, Any]:
         "meta": dict(memory.meta),
         "projection": projection,
         "projection_hash": projection_hash(projection),
-        "created_at": _time(trace.created),
-        "updated_at": _time(trace.updated),
+        "created_at": time(version.created),
+        "updated_at": time(version.at.seconds),
         "language": languages.configuration(memory.language),
     }
 
 
-def profile_row(profile: Profile, path: str, blob: str, trace: Trace) -> dict[str, Any]:
-    """The row of a profile. Its version is the number of commits that changed it."""
+def profile_row(profile: Profile, version: Version) -> dict[str, Any]:
+    """The row of a profile. Its version is the number of commits that changed what it says."""
     return {
         "subject": profile.subject,
-        "path": path,
-        "blob": blob,
-        "revision": trace.revision,
-        "version": trace.changes,
+        "path": version.path,
+        "blob": version.blob,
+        "revision": version.at.revision,
+        "version": version.count,
         "label": profile.label,
         "preferred_language": profile.preferred_language,
         "locale": profile.locale,
@@ -71,33 +73,39 @@ def profile_row(profile: Profile, path: str, blob: str, trace: Trace) -> dict[st
         "attributes": dict(profile.attributes),
         "pinned": list(profile.pinned),
         "meta": dict(profile.meta),
-        "updated_at": _time(trace.updated),
+        "updated_at": time(version.at.seconds),
     }
 
 
-def document_rows(document: Document, blob: str, trace: Trace) -> list[dict[str, Any]]:
+def history_row(row: Mapping[str, Any], version: Version) -> dict[str, Any]:
+    """The row of a version in the history of memories or profiles, from that of the memory or profile itself."""
+    kept = {column: value for column, value in row.items() if column not in _NOT_IN_HISTORY}
+    return kept | {"step": version.step, "op": version.op, "recorded_from": time(version.at.seconds)}
+
+
+def document_rows(document: Document, blob: str, at: At) -> list[dict[str, Any]]:
     """The rows of a document, one a chunk."""
     # The title goes into every chunk's projection: a heading of a megabyte would come back by the gigabyte.
     title = document.title[:_TITLE_MAX]
-    return [_chunk_row(replace(document, title=title, text=text), number, blob, trace)
+    return [_chunk_row(replace(document, title=title, text=text), number, blob, at)
             for number, text in enumerate(chunks.split(document.text))]  # fmt: skip
 
 
-def _chunk_row(document: Document, chunk: int, blob: str, trace: Trace) -> dict[str, Any]:
+def _chunk_row(document: Document, chunk: int, blob: str, at: At) -> dict[str, Any]:
     projection = project_document(document)
     return {
         "path": document.path,
         "chunk": chunk,
         "id": document_id(document.path),
         "blob": blob,
-        "revision": trace.revision,
+        "revision": at.revision,
         "folder": document.folder,
         "title": document.title,
         "text": document.text,
         "meta": dict(document.meta),
         "projection": projection,
         "projection_hash": projection_hash(projection),
-        "updated_at": _time(trace.updated),
+        "updated_at": time(at.seconds),
         "language": languages.configuration(document.language),
     }
 
@@ -141,6 +149,12 @@ def batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Sequence[Mappin
         size += len(text)
     if batch:
         yield batch, f"[{','.join(texts)}]"
+
+
+@lru_cache(maxsize=1024)  # many rows are of one commit
+def time(seconds: int) -> str:
+    """Seconds since 1970 as Postgres reads a time."""
+    return git.time(seconds).isoformat()
 
 
 def _time(when: datetime | None) -> str | None:

@@ -2,14 +2,15 @@
 
 CREATE SCHEMA docmem;
 
--- How far a tenant's repo is mirrored. `recorded_at` is the effective time of that revision: no later commit is older.
--- NULL: history isn't filled yet, and the next sync derives it from all commits.
+-- How far a tenant's repo is mirrored, and how many files that are. `recorded_at` is the effective time of that
+-- revision: no later commit is older. NULL: history isn't filled yet, and the next sync derives it from all commits.
 CREATE TABLE docmem.sync_state (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
     revision text NOT NULL,
     synced_at timestamptz NOT NULL,
     projection integer NOT NULL,
     recorded_at timestamptz,
+    files integer,
     PRIMARY KEY (tenant_id)
 );
 
@@ -395,7 +396,7 @@ RETURN CASE
           || to_tsvector(language, docmem.folded(text))::text)::tsvector
 END;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 6;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 7;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;

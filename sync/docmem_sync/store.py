@@ -1,9 +1,9 @@
-"""The rows of one tenant, in one transaction: read what a plan needs, write what it decided."""
+"""The rows of one tenant, in one transaction: what is served of some files, and the watermark."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,25 +11,28 @@ from typing import Any
 from psycopg import Cursor
 from psycopg.rows import DictRow
 
-from docmem.layout import place
-from docmem.model import Document, Memory, Profile
+from docmem.layout import CONFIG, place
 from docmem.projection import VERSION
 from docmem.sql import load
 from docmem.tenant_config import TenantConfig
 from docmem_sync import rows
-from docmem_sync.plan import Index, Plan, Row, Waiting
+from docmem_sync.ledger import At, Standing, Waiting
 from docmem_sync.reading import Broken
-from docmem_sync.trace import Trace
 
 _SQL = partial(load, "docmem_sync", "queries.sql")
+_BEFORE = -1
+"""Where what an earlier sync wrote was opened, as the ledger counts commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the index stands: at which revision, and with which version of the projection."""
+    """Where the index stands: at which revision, of what effective time (seconds since 1970; None: history is still to
+    be filled), with which version of the projection, and with how many files."""
 
     revision: str
     projection: int
+    recorded: int | None
+    files: int | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Store:
         self.cursor.execute(_SQL()[name], {"tenant": self.tenant, **values})
         return self.cursor.fetchall() if self.cursor.description else []
 
+    def run_batches(self, name: str, found: Iterable[Mapping[str, Any]], **values: Any) -> None:
+        """Run a statement that takes `rows`, for as many rows at a time as are handy."""
+        for _, text in rows.batches(found):
+            self.run(name, rows=text, **values)
+
     def try_lock(self) -> bool:
         """Become the one that syncs this tenant, until the transaction ends."""
         return bool(self.run("lock")[0]["locked"])
@@ -53,41 +61,49 @@ class Store:
         found = self.run("state")
         return Mark(**found[0]) if found else None
 
-    def index(self, paths: Iterable[str] | None) -> Index:
-        """What is there of these files; of all files without `paths`."""
-        if paths is None:
-            found = self.run("all_rows")
-        else:
-            listed = list(paths)
-            subjects = [place(path).subject for path in listed if place(path).kind == "profile"]
-            found = self.run("rows_of", paths=listed, subjects=subjects)
-        config = self.run("config")
-        return Index(
-            rows={row["key"]: Row(**row) for row in found},
-            waiting={row["path"]: Waiting(**row) for row in self.run("waiting")},
-            config_blob=config[0]["blob"] if config else None,
-            served=self.served(),
-        )
+    def write_state(self, at: At, *, files: int) -> None:
+        """Move the watermark, in the transaction of its effect."""
+        self.run("write_state", revision=at.revision, projection=VERSION, recorded=rows.time(at.seconds), files=files)
+        self.run("recheck_vectors", revision=at.revision)
 
-    def with_memories(self, index: Index, ids: Collection[str]) -> Index:
-        """The index with the rows of these memories too, wherever their files stand."""
-        missing = [memory for memory in ids if memory not in index.rows]
-        found = self.run("memories_of", ids=missing) if missing else []
-        more = {row["key"]: Row(**row) for row in found}
-        return Index({**index.rows, **more}, index.waiting, index.config_blob, index.served)
+    # ------------------------------------------------------------------------------------------------ standing
 
-    def served(self) -> int:
-        """How many files the index serves."""
-        return int(self.run("served")[0]["served"])
+    def memories(self, ids: Collection[str], paths: Collection[str]) -> list[DictRow]:
+        """(id, path, blob, created, step) of these memories, and of those that are served from these paths.
 
-    def waiting(self) -> list[Waiting]:
-        """The files in quarantine, by path."""
-        return [Waiting(**row) for row in self.run("waiting")]
+        `path` is None for one that is served no more; one that never was isn't there.
+        """
+        return self.run("standing_memories", ids=list(ids), paths=list(paths))
+
+    def profiles(self, subjects: Collection[str]) -> list[DictRow]:
+        """(subject, path, blob, version, step); `version` is 0 for one that is gone."""
+        return self.run("standing_profiles", subjects=list(subjects))
+
+    def documents(self, paths: Collection[str]) -> list[DictRow]:
+        """(path, blob) of those that are served."""
+        return self.run("standing_documents", paths=list(paths))
+
+    def quarantine(self) -> dict[str, tuple[Broken, At]]:
+        """What waits, by path, and since which commit."""
+        return {
+            row["path"]: (
+                Broken(row["path"], row["blob"], row["code"], row["line"], row["reason"]),
+                At(_BEFORE, row["revision"], row["since"]),
+            )
+            for row in self.run("waiting")
+        }
+
+    def config_blob(self) -> str | None:
+        """The blob of the last valid settings; None where there are none."""
+        found = self.run("config")
+        return found[0]["blob"] if found else None
 
     def language(self) -> str | None:
         """The text search configuration of the tenant's rows; None before its first settings."""
         found = self.run("config")
         return str(found[0]["language"]) if found else None
+
+    # ------------------------------------------------------------------------------------------------- writing
 
     def write_config(self, config: TenantConfig, blob: str | None, revision: str) -> None:
         """Put the tenant's settings in. Another language means that every text is indexed again."""
@@ -96,51 +112,6 @@ class Store:
         if before not in {None, config.language}:
             self.run("index_memories_again", language=config.language)
             self.run("index_documents_again", language=config.language)
-
-    def apply(self, plan: Plan, traces: Mapping[tuple[str, int], Trace], revision: str) -> None:
-        """Write what the plan decided. Deletions first: a path or an id may pass to another file."""
-        self._delete(plan.delete)
-        language = self.language()
-        found = [(item, traces[item.key, item.commit]) for item in plan.serve]
-        memories = [
-            rows.memory_row(item.value, item.blob, trace) for item, trace in found if isinstance(item.value, Memory)
-        ]
-        profiles = [
-            rows.profile_row(item.value, item.path, item.blob, trace)
-            for item, trace in found
-            if isinstance(item.value, Profile)
-        ]
-        documents = [
-            row
-            for item, trace in found
-            if isinstance(item.value, Document)
-            for row in rows.document_rows(item.value, item.blob, trace)
-        ]
-        self._shorten(documents)
-        for batch, text in rows.batches(memories):
-            self.run("upsert_memories", rows=text, language=language)
-            self.run("forget_memory_vectors", keys=[row["id"] for row in batch])
-        for _, text in rows.batches(profiles):
-            self.run("upsert_profiles", rows=text)
-        for batch, text in rows.batches(documents):
-            self.run("upsert_documents", rows=text, language=language)
-            self.run("forget_document_vectors", keys=list({row["path"] for row in batch}))
-        if plan.serve or plan.delete:
-            self.run("list_languages")
-        self._quarantine(plan.quarantine, revision)
-        if plan.release:
-            self.run("release", paths=list(plan.release))
-
-    def restamp(self, changed: Sequence[tuple[Row, Trace]]) -> None:
-        """Give rows whose files are as they were what history says of them now."""
-        for _, text in rows.batches(_stamp(row, trace) for row, trace in changed):
-            for name in ("restamp_memories", "restamp_profiles", "restamp_documents"):
-                self.run(name, rows=text)
-
-    def write_state(self, revision: str) -> None:
-        """Move the watermark, in the transaction of its effect."""
-        self.run("write_state", revision=revision, projection=VERSION)
-        self.run("recheck_vectors", revision=revision)
 
     def notify(self, subjects: Collection[str] | None) -> None:
         """Tell caches, at the commit, that something about these subjects changed; None: of the whole tenant."""
@@ -151,39 +122,97 @@ class Store:
         """Let traces go that are past their time."""
         self.run("prune_traces")
 
-    def _delete(self, deleted: Sequence[Row]) -> None:
-        kinds: dict[str, list[str]] = {}
-        for row in deleted:
-            kinds.setdefault(place(row.path).kind, []).append(row.key)
-        for kind, name in (
-            ("memory", "delete_memories"),
-            ("profile", "delete_profiles"),
-            ("document", "delete_documents"),
-        ):
-            if kind in kinds:
-                self.run(name, keys=kinds[kind])
-
-    def _shorten(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        counts: dict[str, int] = {}
-        for row in documents:
-            counts[row["path"]] = row["chunk"] + 1
-        for _, text in rows.batches({"path": path, "chunks": count} for path, count in counts.items()):
-            self.run("shorten_documents", rows=text)
-
-    def _quarantine(self, broken: Sequence[Broken], revision: str) -> None:
-        found = (
-            {"path": item.path, "blob": item.blob, "code": item.code, "line": item.line, "reason": item.reason}
-            for item in broken
+    def write_quarantine(self, waiting: Mapping[str, Waiting], before: Mapping[str, tuple[Broken, At]]) -> None:
+        """Let exactly these files wait. `before`: those that do."""
+        found = {path: (item.broken, item.since) for path, item in waiting.items()}
+        released = [path for path in before if path not in found]
+        if released:
+            self.run("release", paths=released)
+        self.run_batches(
+            "quarantine",
+            (
+                {
+                    "path": path,
+                    "blob": broken.blob,
+                    "code": broken.code,
+                    "line": broken.line,
+                    "reason": broken.reason,
+                    "revision": since.revision,
+                    "since": rows.time(since.seconds),
+                }
+                for path, (broken, since) in sorted(found.items())
+                if path not in before or _differs((broken, since), before[path])
+            ),
         )
-        for _, text in rows.batches(found):
-            self.run("quarantine", rows=text, revision=revision)
 
 
-def _stamp(row: Row, trace: Trace) -> dict[str, Any]:
-    return {
-        "key": row.key,
-        "revision": trace.revision,
-        "version": trace.changes,
-        "created_at": trace.created.isoformat(),
-        "updated_at": trace.updated.isoformat(),
-    }
+def _differs(new: tuple[Broken, At], old: tuple[Broken, At]) -> bool:
+    return new[0] != old[0] or new[1].revision != old[1].revision
+
+
+@dataclass(frozen=True)
+class Known:
+    """The standing of some files and ids as it is brought in from the index, each once."""
+
+    store: Store
+    standing: Standing
+    memories: dict[str, str | None]
+    """Where each memory that was asked for was served when it was: a deletion is told by it."""
+    profiles: dict[str, str | None]
+    documents: set[str]
+
+    @classmethod
+    def begin(cls, store: Store) -> Known:
+        """Nothing but what waits in quarantine."""
+        found = cls(store, Standing(), {}, {}, set())
+        before = store.quarantine()
+        good = found.bring((), before)
+        config = store.config_blob()
+        found.standing.has_config = config is not None
+        if config is not None:
+            good[CONFIG] = config
+        for path, (broken, since) in before.items():
+            found.standing.waiting[path] = Waiting(broken, since, good=good.get(path))
+        return found
+
+    def grown(self) -> int:
+        """How many files more are served than when they were brought in."""
+        before = sum(path is not None for path in (*self.memories.values(), *self.profiles.values()))
+        return self.standing.files - before - len(self.documents)
+
+    def bring(self, ids: Collection[str], paths: Iterable[str]) -> dict[str, str]:
+        """Bring in what the index has of these memories and of these paths; path to blob of what it serves there."""
+        kinds: dict[str, list[str]] = {}
+        for path in paths:
+            kinds.setdefault(place(path).kind, []).append(path)
+        good: dict[str, str] = {}
+        if ids or "memory" in kinds:
+            self._bring_memories(ids, kinds.get("memory", []), good)
+        if "profile" in kinds:
+            self._bring_profiles([place(path).subject for path in kinds["profile"]], good)
+        if "document" in kinds:
+            self._bring_documents(kinds["document"], good)
+        return good
+
+    def _bring_memories(self, ids: Collection[str], paths: Collection[str], good: dict[str, str]) -> None:
+        for row in self.store.memories(ids, paths):
+            if row["path"] is not None:
+                good[row["path"]] = row["blob"]
+            if row["id"] not in self.memories:
+                self.memories[row["id"]] = row["path"]
+                self.standing.put(row["id"], row["path"], step=row["step"], created=row["created"] or 0, opened=_BEFORE)
+
+    def _bring_profiles(self, subjects: Collection[str], good: dict[str, str]) -> None:
+        for row in self.store.profiles(subjects):
+            if row["path"] is not None:
+                good[row["path"]] = row["blob"]
+            if row["subject"] not in self.profiles:
+                self.profiles[row["subject"]] = row["path"]
+                self.standing.profiles[row["subject"]] = (row["step"], row["version"], _BEFORE)
+
+    def _bring_documents(self, paths: Collection[str], good: dict[str, str]) -> None:
+        for row in self.store.documents(paths):
+            good[row["path"]] = row["blob"]
+            if row["path"] not in self.documents:
+                self.documents.add(row["path"])
+                self.standing.documents[hash(row["path"])] = _BEFORE

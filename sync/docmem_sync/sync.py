@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -19,23 +20,26 @@ from docmem import db, git, maintenance, receive, repository, root
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
-from docmem.git import Commit, diffs
+from docmem.git.walk import PIECE, Piece, listing, walk
 from docmem.layout import CONFIG, place
 from docmem.model import Memory
 from docmem.projection import VERSION
 from docmem.repository import Repository
-from docmem.tenant_config import TenantConfig
-from docmem_sync import embed, hot, migrate, plan, reading
-from docmem_sync import trace as tracing
+from docmem_sync import embed, guard, hot, migrate, reading
+from docmem_sync.along import Along
 from docmem_sync.backlog import Backlog, settle
-from docmem_sync.plan import Past, Row, Scope, State
-from docmem_sync.reading import Broken
+from docmem_sync.beside import Beside
+from docmem_sync.guard import Announced
+from docmem_sync.ledger import DUPLICATE, At, Ledger, Standing, Waiting
+from docmem_sync.reading import Broken, Told
 from docmem_sync.rows import DEFAULT_CONFIG
-from docmem_sync.store import Mark, Store
-from docmem_sync.trace import Trace
+from docmem_sync.store import Known, Mark, Store
 
 LOCK_SECONDS = 10.0
 """How long a sync waits for another one of the same tenant."""
+
+ALONG_MAX = 20_000
+"""More changes than this are worth building the index anew beside the served one: in bounded memory."""
 
 _PLAN_LINES = 20
 _log = logging.getLogger("docmem.sync")
@@ -54,7 +58,7 @@ class TenantSync:
     embedded: int = 0
     pending_embeddings: int = 0
     reconciled: bool = False
-    quarantined: tuple[plan.Waiting, ...] = ()
+    quarantined: tuple[Broken, ...] = ()
     seconds: float = 0.0
     error: DocmemError | None = None
 
@@ -198,44 +202,112 @@ class _Job:
             if state is not None:
                 raise _branch_gone(self.repo, f"{state.revision[:12]} is indexed")
             return done
-        pass_ = _choose(self.repo, head, done.before, again=self._reads_all(state))
-        if pass_ is None:
-            return replace(done, unchanged=store.served(), quarantined=tuple(store.waiting()))
-        if pass_.lost:
+        known = state is not None and state.recorded is not None and state.files is not None
+        if state is None or not known or self.rebuild or state.projection != VERSION:
+            return self._beside(store, head, done)
+        if state.revision == head:
+            return self._said(store, done, files=state.files or 0, upserts=0)
+        pieces = self._since(state.revision, head)
+        if pieces is None:
             _log.warning(
                 "%s: the indexed revision %s is no longer part of main; every file is compared",
                 self.repo.tenant,
                 done.before,
             )
-        work = _Work(self.repo, store, pass_)
-        if not work.is_plain:
-            work = _Work(self.repo, store, _whole(self.repo, head))
-        self._guard(work)
-        self._write(store, work, head)
-        upserts = sum(item.path != CONFIG for item in work.plan.serve)
-        return replace(
-            done,
-            upserts=upserts,
-            deletes=len(work.plan.delete),
-            unchanged=store.served() - upserts,
-            reconciled=pass_.lost,
-            quarantined=tuple(store.waiting()),
-        )
+            return replace(self._beside(store, head, done), reconciled=True)
+        return self._along(store, state, pieces, done) or self._beside(store, head, done)
 
-    def _write(self, store: Store, work: _Work, head: str) -> None:
-        traces = work.traces()
-        config = work.config(traces)
-        if config is not None:
-            store.write_config(*config)
-        store.apply(work.plan, traces, head)
-        restamps = work.restamps(traces)
-        store.restamp(restamps)
-        store.write_state(head)
-        changed = [item.path for item in work.plan.serve] + [row.path for row in work.plan.delete]
-        _notify(store, changed + [row.path for row, _ in restamps])
+    def _since(self, indexed: str, head: str) -> list[Piece] | None:
+        """The commits after the indexed one; None where that isn't on the first-parent chain any more, or not there.
 
-    def _reads_all(self, state: Mark | None) -> bool:
-        return self.rebuild or (state is not None and state.projection != VERSION)
+        Of too many changes the first are enough: see `_along`.
+        """
+        pieces: list[Piece] = []
+        touches = 0
+        try:
+            for piece in walk(self.repo.git_dir, head, since=indexed):
+                if not pieces and piece.commit.parent != indexed:
+                    return None
+                pieces.append(piece)
+                touches += len(piece.touches)
+                if touches > ALONG_MAX:
+                    break
+        except GitError:
+            if git.has_commit(self.repo.git_dir, indexed):
+                raise
+            return None
+        return pieces or None
+
+    def _along(self, store: Store, state: Mark, pieces: Sequence[Piece], done: TenantSync) -> TenantSync | None:
+        """Bring the index along; None where that takes looking at all commits: a file whose id is another's waits for
+        it, and who has waited longest isn't known here; or there are too many changes."""
+        if sum(len(piece.touches) for piece in pieces) > ALONG_MAX:
+            return None
+        known = Known.begin(store)
+        waiting = dict(known.standing.waiting)
+        if any(item.broken.code == DUPLICATE for item in waiting.values()) and _touch_memory(pieces):
+            return None
+        book = Along()
+        ledger = Ledger(known.standing, book, partial(reading.load, self.repo.git_dir))
+        announced = Announced(receive.confirmed(self.repo.git_dir))
+        at = At(0, state.revision, state.recorded or 0)
+        for group in _groups(pieces):
+            told = list(reading.tell(self.repo.git_dir, [touch for piece in group for touch in piece.touches]))
+            known.bring(*_asked(told))
+            at = _feed(ledger, announced, at, group, iter(told))
+        deleted = book.deleted(known)
+        self._guard(announced.lacks(deleted), state.files or 0)
+        book.write(known)
+        _notify(store, book.touched(known))
+        before = {path: (item.broken, item.since) for path, item in waiting.items()}
+        self._write_waiting(store, known.standing, before)
+        files = (state.files or 0) + known.grown()
+        store.write_state(at, files=files)
+        return self._said(store, done, files=files, upserts=book.upserts(), deletes=len(deleted))
+
+    def _beside(self, store: Store, head: str, done: TenantSync) -> TenantSync:
+        """Build the index anew beside what is served, and swap it in."""
+        git_dir = self.repo.git_dir
+        final = {hash((reading.printable(path), blob)) for path, blob in listing(git_dir, head)}
+        book = Beside(store, final)
+        load = partial(reading.load, git_dir)
+        ledger = Ledger(Standing(), book, load)
+        announced = Announced(receive.confirmed(git_dir))
+        at = At(-1, "", 0)
+        for group in _groups(walk(git_dir, head)):
+            told = reading.tell(git_dir, [touch for piece in group for touch in piece.touches])
+            at = _feed(ledger, announced, at, group, told)
+        del final
+        first = book.first()
+        if not ledger.standing.has_config:
+            ledger.standing.waiting.setdefault(CONFIG, Waiting(reading.no_config(), first))
+        book.close(ledger, load)
+        deleted = book.deleted()
+        state = store.state()
+        self._guard(announced.lacks(deleted), state.files if state and state.files is not None else len(deleted))
+        store.write_config(*(book.settings or (DEFAULT_CONFIG, None, first.revision)))
+        upserts = book.swap()
+        self._write_waiting(store, ledger.standing, store.quarantine())
+        if upserts or deleted:
+            store.notify(None)
+        files = ledger.standing.files
+        store.write_state(at, files=files)
+        return self._said(store, done, files=files, upserts=upserts, deletes=len(deleted))
+
+    def _write_waiting(self, store: Store, standing: Standing, before: Mapping[str, tuple[Broken, At]]) -> None:
+        """What waits, with the reason for files that hold the id of another."""
+        claims = {path: item.claims for path, item in standing.waiting.items() if item.claims is not None}
+        served = {row["id"]: row["path"] for row in store.memories(set(claims.values()), ())} if claims else {}
+        waiting = dict(standing.waiting)
+        for path, memory in claims.items():
+            item = waiting[path]
+            told = reading.duplicate(self.repo.git_dir, item.broken, memory, served.get(memory) or "another file")
+            waiting[path] = replace(item, broken=told)
+        store.write_quarantine(waiting, before)
+
+    def _said(self, store: Store, done: TenantSync, *, files: int, upserts: int, deletes: int = 0) -> TenantSync:
+        waiting = tuple(broken for broken, _ in store.quarantine().values())
+        return replace(done, upserts=upserts, deletes=deletes, unchanged=max(0, files - upserts), quarantined=waiting)
 
     def _head(self) -> str | None:
         head = self.repo.head()
@@ -247,16 +319,14 @@ class _Job:
                 raise _branch_gone(self.repo, "it has a detached HEAD")
         return head
 
-    def _guard(self, work: _Work) -> None:
-        confirmed = receive.confirmed(self.repo.git_dir)
-        rows = plan.unannounced(work.plan, tracing.announced(work.commits, confirmed))
-        if self.confirm_deletes or not plan.stops(len(rows), work.index):
+    def _guard(self, unannounced: Sequence[str], served: int) -> None:
+        if self.confirm_deletes or not guard.stops(len(unannounced), served):
             return
-        lines = [f"delete {row.path}" for row in rows[:_PLAN_LINES]]
-        if len(rows) > _PLAN_LINES:
-            lines.append(f"and {len(rows) - _PLAN_LINES} more")
+        lines = [f"delete {path}" for path in unannounced[:_PLAN_LINES]]
+        if len(unannounced) > _PLAN_LINES:
+            lines.append(f"and {len(unannounced) - _PLAN_LINES} more")
         raise GuardStop(
-            f"{self.repo.tenant}: this would delete {len(rows)} of {work.index.served} rows, and no commit announces "
+            f"{self.repo.tenant}: this would delete {len(unannounced)} of {served} rows, and no commit announces "
             "it; nothing was changed",
             hint=f"if it is meant: docmem sync {self.repo.tenant} --confirm-deletes",
             plan=lines,
@@ -277,171 +347,44 @@ def _branch_gone(repo: Repository, what: str) -> NotFound:
     )
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """Which commits a sync is about: those since `since`, or all. `lost`: the indexed revision is off the chain."""
-
-    head: str
-    commits: Sequence[Commit]
-    since: str | None = None
-    force: bool = False
-    lost: bool = False
-
-
-def _choose(repo: Repository, head: str, indexed: str | None, *, again: bool) -> _Pass | None:
-    """Tell the cases apart; None where there is nothing to do."""
-    if indexed == head and not again:
-        return None
-    if indexed is not None and not again:
-        commits = _since(repo, indexed, head)
-        if commits is not None:
-            return _Pass(head, commits, since=indexed)
-    return replace(_whole(repo, head), force=again, lost=indexed is not None and not again)
+def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces whose files are read by one `cat-file`: small commits together."""
+    group: list[Piece] = []
+    touches = 0
+    for piece in pieces:
+        group.append(piece)
+        touches += len(piece.touches)
+        if touches >= PIECE:
+            yield group
+            group, touches = [], 0
+    if group:
+        yield group
 
 
-def _whole(repo: Repository, head: str) -> _Pass:
-    """A pass over all files and all commits."""
-    return _Pass(head, list(git.history(repo.git_dir, head)))
+def _asked(told: Iterable[Told | None]) -> tuple[set[str], set[str]]:
+    """The ids and paths that these changes are about."""
+    ids: set[str] = set()
+    paths: set[str] = set()
+    for each in told:
+        if each is not None:
+            paths.add(each.path)
+            if isinstance(each.value, Memory):
+                ids |= {each.value.id, *each.value.supersedes}
+    return ids, paths
 
 
-def _since(repo: Repository, indexed: str, head: str) -> Sequence[Commit] | None:
-    """The commits after the indexed one; None where that isn't on the first-parent chain any more, or not there."""
-    try:
-        commits = list(git.history(repo.git_dir, head, since=indexed))
-    except GitError:
-        if git.has_commit(repo.git_dir, indexed):
-            raise
-        return None
-    return commits if commits and commits[-1].parents[:1] == (indexed,) else None
+def _feed(ledger: Ledger, announced: Announced, at: At, pieces: Iterable[Piece], told: Iterator[Told | None]) -> At:
+    """Take the ledger through these commits, of which the first may be the one that is at work (`at`)."""
+    for piece in pieces:
+        announced.see(piece)
+        if piece.commit.id != at.revision:
+            at = At(at.number + 1, piece.commit.id, max(at.seconds, piece.commit.seconds))
+            ledger.begin(at)
+        ledger.feed(at, (each for each in islice(told, len(piece.touches)) if each is not None))
+        if piece.ends:
+            ledger.settle(at)
+    return at
 
 
-class _Work:
-    """Gathers what the plan needs: from git what changed and what it says, from the store what is there."""
-
-    def __init__(self, repo: Repository, store: Store, which: _Pass) -> None:
-        self.store = store
-        self.which = which
-        self.git_dir = repo.git_dir
-        self.commits = which.commits
-        self.scope = self._scope()
-        self.index = store.index(None if self.scope.full else [*self.scope.files, *self.scope.gone])
-        found = reading.read(
-            self.git_dir,
-            plan.to_read(self.scope, self.index),
-            also=_memory_blobs(self.commits),
-            unreadable=self.scope.unreadable,
-        )
-        self.index = store.with_memories(self.index, _ids(found.values.values()))
-        self.claims = plan.claims(self.scope, self.index, found)
-        self.reading = plan.refuse_duplicates(found, self._winners(found.ids))
-        self.past = self._past()
-        states = (state.value for item in self.past.values() for state in item.states)
-        self.index = store.with_memories(self.index, _ids(states))
-        self.plan = plan.plan(self.scope, self.index, self.reading, self.past)
-
-    def _scope(self) -> Scope:
-        if self.which.since is None:
-            files = _indexed(git.files(self.git_dir, self.which.head).items())
-            unreadable = self._unreadable(CONFIG in files)
-            files |= {path: broken.blob for path, broken in unreadable.items()}
-            return Scope(files, full=True, force=self.which.force, unreadable=unreadable)
-        # Also what was changed and changed back: its history says something else now.
-        now: dict[str, str | None] = {}
-        for commit in self.commits:
-            for change in commit.changes:
-                now.setdefault(change.path, change.new)
-        gone = {reading.printable(path) for path, blob in now.items() if blob is None}
-        return Scope(_indexed(now.items()), gone=gone)
-
-    def _unreadable(self, has_config: bool) -> dict[str, Broken]:
-        """What stands where a file belongs, and is none."""
-        links = diffs.irregular(self.git_dir, None, self.which.head)
-        shown = ((reading.printable(path), blob) for path, blob in links.items() if reading.belongs(path))
-        found = {path: reading.no_file(path, blob) for path, blob in shown}
-        return found if has_config or CONFIG in found else found | {CONFIG: reading.no_config()}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether these commits suffice to decide."""
-        if self.scope.full:
-            return True
-        if CONFIG in self.scope.gone or self._concerns_irregular():
-            return False
-        return not self.claims and plan.is_plain(self.scope, self.index, self.past, self.plan)
-
-    def _concerns_irregular(self) -> bool:
-        since = self.which.since
-        return since is not None and diffs.concerns_irregular(self.git_dir, since, self.which.head)
-
-    def _winners(self, ids: Mapping[str, str]) -> dict[str, str]:
-        """The file that keeps each id which several files hold. Only all commits can tell."""
-        if not self.scope.full:
-            return {}
-        return {memory: tracing.holder(self.commits, paths, memory, ids) for memory, paths in self.claims.items()}
-
-    def _past(self) -> dict[str, Past]:
-        """What the commits tell of the broken files' earlier states."""
-        found, began = tracing.versions(self.commits, self.reading.broken)
-        blobs = {blob for states in found.values() for _, blob in states}
-        contents = dict(git.read_blobs(self.git_dir, sorted(blobs))) if blobs else {}
-        past = {}
-        for path, states in found.items():
-            values = ((commit, blob, reading.parse(path, blob, contents[blob])) for commit, blob in states)
-            good = [State(commit, blob, value) for commit, blob, value in values if not isinstance(value, Broken)]
-            past[path] = Past(tuple(good), path in began)
-        return past
-
-    def traces(self) -> dict[tuple[str, int], Trace]:
-        """What history says of each file that is served or kept, by key and commit."""
-        keys: dict[int, dict[str, str]] = {}
-        for item in self.plan.serve:
-            keys.setdefault(item.commit, {})[item.path] = item.key
-        for kept in self.plan.kept:
-            keys.setdefault(kept.commit, {})[kept.row.path] = kept.row.key
-        found: dict[tuple[str, int], Trace] = {}
-        for commit, wanted in keys.items():
-            for key, trace in tracing.trace(self.commits[commit:], wanted, self.reading.ids).items():
-                found[key, commit] = self._continued(trace, self.index.rows.get(key))
-        return found
-
-    def _continued(self, trace: Trace, row: Row | None) -> Trace:
-        if trace.whole or row is None:
-            return trace
-        return replace(trace, created=row.created, changes=trace.changes + row.version)
-
-    def restamps(self, traces: Mapping[tuple[str, int], Trace]) -> list[tuple[Row, Trace]]:
-        """The rows that stay, of which history says something else now."""
-        found = ((kept.row, traces.get((kept.row.key, kept.commit))) for kept in self.plan.kept)
-        return [(row, trace) for row, trace in found if trace is not None and _differs(row, trace)]
-
-    def config(self, traces: Mapping[tuple[str, int], Trace]) -> tuple[TenantConfig, str | None, str] | None:
-        """The settings to write, their blob and revision; None where they are as they were, or can't be read."""
-        for item in self.plan.serve:
-            if isinstance(item.value, TenantConfig):
-                return item.value, item.blob, traces[item.key, item.commit].revision
-        gone = CONFIG not in self.scope.files and self.scope.holds(CONFIG) and self.index.config_blob is not None
-        return (DEFAULT_CONFIG, None, self.which.head) if gone or self.store.language() is None else None
-
-
-def _indexed(files: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    return {reading.printable(path): blob for path, blob in files if blob is not None and reading.is_indexed(path)}
-
-
-def _memory_blobs(commits: Iterable[Commit]) -> Iterator[str]:
-    for commit in commits:
-        for change in commit.changes:
-            if place(change.path).kind == "memory":
-                yield from (blob for blob in (change.old, change.new) if blob is not None)
-
-
-def _ids(values: Iterable[object]) -> list[str]:
-    return [value.id for value in values if isinstance(value, Memory)]
-
-
-def _differs(row: Row, trace: Trace) -> bool:
-    kind = place(row.path).kind
-    return (
-        row.revision != trace.revision
-        or (kind == "memory" and row.created != trace.created)
-        or (kind == "profile" and row.version != trace.changes)
-    )
+def _touch_memory(pieces: Iterable[Piece]) -> bool:
+    return any(place(touch.path).kind == "memory" for piece in pieces for touch in piece.touches)

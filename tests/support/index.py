@@ -13,6 +13,18 @@ from psycopg import sql
 from docmem import db, repository
 from docmem.config import Settings
 
+DERIVED = (
+    "sync_state",
+    "tenant_config",
+    "memory",
+    "memory_history",
+    "profile",
+    "profile_history",
+    "document",
+    "quarantine",
+)
+"""The tables that a rebuild makes anew."""
+
 
 def rows(settings: Settings, query: str | sql.Composed, *, tenant: str = "acme", **values: Any) -> list[dict[str, Any]]:
     """What a query as the reader gives, as one tenant."""
@@ -21,10 +33,10 @@ def rows(settings: Settings, query: str | sql.Composed, *, tenant: str = "acme",
 
 
 def whole_index(settings: Settings, *, tenant: str = "acme") -> dict[str, list[dict[str, Any]]]:
-    """Every row that sync derives from the repo, without the times of the sync itself."""
-    hidden = {"synced_at", "since"}
+    """Every row that sync derives from the repo, without the time of the sync itself."""
+    hidden = {"synced_at"}
     found = {}
-    for table in ("sync_state", "tenant_config", "memory", "profile", "document", "quarantine"):
+    for table in DERIVED:
         listed = rows(settings, sql.SQL("SELECT * FROM docmem.{}").format(sql.Identifier(table)), tenant=tenant)
         found[table] = sorted(
             ({key: value for key, value in row.items() if key not in hidden} for row in listed), key=repr

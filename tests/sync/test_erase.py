@@ -150,7 +150,8 @@ def test_nothing_is_left_of_a_subject_and_nobody_else_has_changed(indexed: Setti
     assert [needle for needle in NEEDLES if needle.encode() not in everything(repo)] == []
     receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
     assert receipt["verified"] == NOTHING
-    assert (receipt["memories"], receipt["reviews"], receipt["rows"]) == (3, 1, {"memory": 1, "profile": 1})
+    erased = {"memory": 1, "memory_history": 3, "profile": 1, "profile_history": 1}
+    assert (receipt["memories"], receipt["reviews"], receipt["rows"]) == (3, 1, erased)
     assert not [needle for needle in NEEDLES if needle in json.dumps(receipt)]
     assert_gone(indexed, repo)
     assert of_bob(indexed) == bob
@@ -336,7 +337,8 @@ def test_every_table_is_cleared_of_a_subject_and_of_a_tenant(indexed: Settings, 
             {"t": "acme", "p": f"{layout.subject_dir(ANA)}/memories/bad.md"},
         )
     receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
-    assert receipt["rows"] == {"memory": 1, "profile": 1, "job": 1, "quarantine": 1}
+    history = {"memory_history": 3, "profile_history": 1}
+    assert receipt["rows"] == {"memory": 1, "profile": 1, "job": 1, "quarantine": 1} | history
     put(indexed, "acme", rendered(memory("Ana again.", number=30)))
     sync_tenant(indexed, "acme")
     repository.create(indexed, "acme-two")
