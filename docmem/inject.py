@@ -29,7 +29,7 @@ from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
 from docmem.index import Ask, Index, IndexFailed, Reader, Scope
 from docmem.listener import Listener, name_of
-from docmem.names import agent_name, tenant_name
+from docmem.names import agent_name
 from docmem.packet import Packet, Tokenizer
 from docmem.recall import ARM, KNOWLEDGE, Policies, Question, asking, find, from_rows, policies, telling
 from docmem.recorder import Recorder, given_now
@@ -51,6 +51,8 @@ _TENANTS = 4_096
 _DOCUMENTS = 40
 _PREFERENCES = 100
 _WRITING = 5.0
+_RETRY_SECONDS = 0.5
+_SHUT_OUT = 0.5
 _SPARE = 0.03
 """Seconds past `timeout` that a turn still waits for the files."""
 
@@ -236,7 +238,7 @@ class Injector:
         """A tenant whose rows are garbage is shut out alone; a server that is away is so for everybody."""
         self._failure = code
         if not isinstance(error, DocmemError) or isinstance(error, IndexFailed):
-            breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=2.0)
+            breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=_SHUT_OUT)
             breaker.failed()
             self._tenant_breakers.put(request.tenant, breaker)
             self._cache.drop(lambda key: key[0] == request.tenant)
@@ -272,7 +274,7 @@ class Injector:
         found = self._cache.aged(request.key)
         if found is not None:
             age, kept = found
-            if age <= self._ttl and (age <= DEAF_TTL or (kept.heard and self._listener.hears)):
+            if age <= self._ttl and (kept.heard or age <= DEAF_TTL):
                 return kept.packet
         vector = self._vectors(request.goal) if self._vectors and request.goal and request.searches else None
         mark = self._listener.mark()
@@ -308,17 +310,17 @@ class Injector:
         made = assemble(request, rules.policies, gathered, now=datetime.now(UTC), tokenizer=self._tokenizer)
         return made, rules.channel
 
-    def _keep(self, request: Request, made: Packet, channel: str | None, mark: int) -> None:
-        """Cache a packet, unless something changed while it was made."""
-        kept = _Kept(replace(made, cached=True), heard=channel is not None)
-        if channel is None:
-            self._cache.put(request.key, kept)
+    def _keep(self, request: Request, made: Packet, channel: str | None, mark: int | None) -> None:
+        """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""
+        kept = replace(made, cached=True)
+        if channel is None or mark is None:
+            self._cache.put(request.key, _Kept(kept, heard=False))
             return
         name = name_of(channel, "tenant")
         with self._listener.lock:
             self._channels.put(name, (request.tenant, channel))
             if not self._listener.is_news(name, mark):
-                self._cache.put(request.key, kept)
+                self._cache.put(request.key, _Kept(kept, heard=True))
 
     def _changed(self, name: str, subjects: frozenset[str] | None) -> None:
         known = self._channels.get(name)
@@ -398,9 +400,6 @@ class _Recovery:
                 self._running = False
 
 
-_RETRY_SECONDS = 0.5
-
-
 def _look_up(index: Index) -> _Rules | None:
     return _rules(index.tenant())
 
@@ -467,9 +466,3 @@ def _key_reads(request: Request, rules: Policies) -> dict[str, Ask]:
         runs = {"agent": request.agent, "run": request.run, "runs": rules.weights.stale_runs}
         asks["used"] = Ask("used_lately", runs)
     return asks
-
-
-def read_trace(reader: Reader, tenant: str, run: int, *, agent: str | None = None) -> list[dict[str, Any]]:
-    """What a run was given, in order: the rows of `trace`, without those that only counted the run."""
-    [rows] = reader.read(tenant_name(tenant), lambda index: index.run(Ask("trace", {"run": run, "agent": agent})))
-    return [dict(row) for row in rows]

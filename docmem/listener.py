@@ -79,9 +79,9 @@ class Listener:
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=2.0)
 
-    def mark(self) -> int:
-        """How much was heard so far, for `is_news`."""
-        return self._count
+    def mark(self) -> int | None:
+        """How much was heard so far, for `is_news`; None while nothing is heard."""
+        return self._count if self.hears else None
 
     def is_news(self, tenant: str, since: int) -> bool:
         """Whether something of this tenant (its hashed name) was heard after `since`. Ask with `lock` held."""
@@ -113,7 +113,7 @@ class Listener:
             for notice in connection.notifies(timeout=min(0.2, max(0.0, due - time.monotonic())), stop_after=1):
                 if notice.payload == _PROBE + sent:
                     sent, due = "", time.monotonic() + PROBE_SECONDS
-                    self._proven()
+                    self.hears = True
                 elif not notice.payload.startswith(_PROBE):
                     self._take(notice.payload)
 
@@ -134,16 +134,10 @@ class Listener:
             self._last[tenant] = self._count
             self._changed(tenant, None if subjects in ([], ["*"]) else frozenset(subjects))
 
-    def _proven(self) -> None:
-        if not self.hears:
-            with self.lock:
-                # What was put while nobody listened may be old.
-                self._lost()
-                self.hears = True
-
     def _deaf(self) -> None:
         with self.lock:
-            self.hears = False
-            self._count += 1
-            self._floor = self._count
-            self._lost()
+            if self.hears:
+                self.hears = False
+                self._count += 1
+                self._floor = self._count
+                self._lost()

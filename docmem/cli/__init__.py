@@ -56,6 +56,7 @@ for _command in (
     sync.sync,
     recall.search,
     recall.inject,
+    recall.trace,
     doc.doc,
     checkout.checkout,
     checkout.check,

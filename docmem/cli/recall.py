@@ -1,8 +1,8 @@
-"""`docmem search`, `docmem inject`."""
+"""`docmem search`, `docmem inject`, `docmem trace`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -93,7 +93,8 @@ def _signal(value: object) -> str:
 @click.option("--agent", help="As this agent sees it.")
 @click.option("--block", "blocks", multiple=True, type=click.Choice(BLOCKS), help="Only these blocks of the packet.")
 @click.option("--document", "documents", multiple=True, metavar="PATH", help="Also this document.")
-@click.option("--explain", is_flag=True, help="List the file and commit behind each line.")
+@click.option("--run", type=click.IntRange(1), help="Count as what this run was given; see: docmem trace.")
+@click.option("--explain", is_flag=True, help="For each line: file, commit, age, tokens, and what recall saw in it.")
 @json_option
 def inject(
     tenant: str,
@@ -102,10 +103,13 @@ def inject(
     agent: str | None,
     blocks: tuple[str, ...],
     documents: tuple[str, ...],
+    run: int | None,
     explain: bool,
     as_json: bool,
 ) -> None:
     """Print what an agent's prompt would be given about a subject, now."""
+    from datetime import UTC, datetime
+
     from docmem import names
     from docmem.config import settings
     from docmem.index import READING
@@ -115,13 +119,57 @@ def inject(
     _known(configured, tenant)
     key = names.subject_key(tenant, subject)
     with Injector(configured, timeout=READING, opening=PATIENCE, embedding_timeout=PATIENCE) as injector:
-        packet = injector.packet(tenant, key, goal, agent=agent, blocks=list(blocks) or None, documents=documents)
+        packet = injector.packet(
+            tenant, key, goal, agent=agent, run=run, blocks=list(blocks) or None, documents=documents
+        )
+    now = datetime.now(UTC)
     if as_json:
-        print_json(packet.as_json())
+        print_json(packet.as_json() | ({"explain": [span.explained(now) for span in packet.spans]} if explain else {}))
         return
     if packet.degraded:
-        note(_degraded(packet.degraded))
+        note(f"(degraded: {packet.degraded})")
     click.echo(packet.text or "(nothing)")
     if explain and packet.spans:
-        rows = [[f"{span.start}–{span.end}", span.id, short(span.revision), span.path] for span in packet.spans]
+        rows = [["place", "id", "commit", "age", "tokens", "file", "why"]]
+        rows += [_explained(span.explained(now)) for span in packet.spans]
+        click.echo(columns(rows))
+        click.echo(f"{packet.tokens} tokens, {packet.candidates} candidates, {packet.omitted} left out")
+
+
+def _explained(row: dict[str, Any]) -> list[str]:
+    age = "-" if row["age_days"] is None else f"{row['age_days']:.0f} d"
+    why = " ".join(f"{name} {value:g}" for name, value in row["signals"].items() if value is not None)
+    place = f"{row['start']}–{row['end']}"
+    return [place, row["id"], short(row["revision"]), age, str(row["tokens"]), row["path"], why or row["block"]]
+
+
+@click.command(short_help="What a run was given, file by file.")
+@click.argument("tenant")
+@click.argument("run", type=click.IntRange(1))
+@click.option("--agent", help="Only this agent's run of that number.")
+@json_option
+def trace(tenant: str, run: int, agent: str | None, as_json: bool) -> None:
+    """What a run was given: each packet, and for each piece of it its place, file and commit.
+
+    Kept for 30 days. With the tenant's repo here, the text is shown as that commit has it.
+    """
+    from docmem.config import settings
+    from docmem.trace import read
+
+    configured = settings()
+    _known(configured, tenant)
+    packets = read(configured, tenant, run, agent=agent)
+    if as_json:
+        print_json({"tenant": tenant, "run": run, "packets": [packet.as_json() for packet in packets]})
+        return
+    if not packets:
+        note(f"nothing is known of run {run}: it was given nothing, or is more than 30 days ago")
+    for packet in packets:
+        click.echo(f"packet {packet.packet} for {packet.agent}, subject {packet.subject[:12]}…, {packet.at}")
+        rows = []
+        for piece in packet.pieces:
+            place = f"{piece.start}–{piece.end}"
+            rows.append(
+                [place, piece.block, piece.id, short(piece.revision), piece.path, one_line(piece.text or "", 80)]
+            )
         click.echo(columns(rows))

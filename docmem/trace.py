@@ -1,0 +1,122 @@
+"""What a run was given: from the rows that the injector left, back to the files and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from docmem.config import Settings
+from docmem.errors import DocmemError
+from docmem.index import READING, Ask, Reader
+from docmem.layout import place
+from docmem.times import format_time
+
+_OPENING = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One memory, or piece of a document or profile, in a packet. `text`: what its file says at that commit."""
+
+    start: int
+    end: int
+    block: str
+    id: str
+    path: str
+    revision: str
+    text: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As in `trace --json`: a span of `inject --json`, with its block and text."""
+        return {
+            "start": self.start,
+            "end": self.end,
+            "id": self.id,
+            "path": self.path,
+            "revision": self.revision,
+            "block": self.block,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPacket:
+    """A packet that a run was given. `packet`: 16 hex digits of the SHA-256 of its text."""
+
+    packet: str
+    agent: str
+    subject: str
+    at: str
+    pieces: tuple[Piece, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One of the packets of `trace --json`."""
+        return {
+            "packet": self.packet,
+            "agent": self.agent,
+            "subject": self.subject,
+            "at": self.at,
+            "spans": [piece.as_json() for piece in self.pieces],
+        }
+
+
+def read(settings: Settings, tenant: str, run: int, *, agent: str | None = None) -> list[GivenPacket]:
+    """The packets of a run, oldest first; of all agents without `agent`. Raises what `Reader.read` raises."""
+    reader = Reader(settings, timeout=READING, opening=_OPENING)
+    try:
+        [rows] = reader.read(tenant, lambda index: index.run(Ask("trace", {"run": run, "agent": agent})))
+    finally:
+        reader.close()
+    return [_told(settings, tenant, packet) for packet in packets(rows)]
+
+
+def packets(rows: Iterable[Mapping[str, Any]]) -> list[GivenPacket]:
+    """Packets out of the rows of `trace`, which come packet by packet. A row without one only counts a run."""
+    given = (row for row in rows if row["packet"])
+    found = []
+    for (agent, packet), group in groupby(given, key=lambda row: (row["agent"], row["packet"])):
+        pieces = list(group)
+        found.append(
+            GivenPacket(
+                packet=packet,
+                agent=agent,
+                subject=pieces[0]["subject"],
+                at=format_time(pieces[0]["at"]),
+                pieces=tuple(_piece(row) for row in pieces),
+            )
+        )
+    return found
+
+
+def _piece(row: Mapping[str, Any]) -> Piece:
+    return Piece(row["starts"], row["ends"], row["block"], row["memory"], row["path"], row["revision"])
+
+
+def _told(settings: Settings, tenant: str, packet: GivenPacket) -> GivenPacket:
+    """With what the files say, where the repo is here."""
+    from docmem import repository
+
+    try:
+        repo = repository.open(settings, tenant)
+    except DocmemError:  # a machine that only serves
+        return packet
+    return replace(packet, pieces=tuple(replace(piece, text=_text(repo, piece)) for piece in packet.pieces))
+
+
+def _text(repo: Any, piece: Piece) -> str | None:
+    from docmem import files
+
+    try:
+        data = repo.snapshot(piece.revision).read(piece.path)
+        if data is None:
+            return None
+        kind = place(piece.path).kind
+        if kind == "memory":
+            return files.parse_memory(piece.path, data).text
+        if kind == "document":
+            return files.parse_document(piece.path, data).text
+    except DocmemError:  # the commit is gone with an erase, or the file is broken there
+        return None
+    return None

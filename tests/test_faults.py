@@ -1,0 +1,218 @@
+"""What breaks around the injector: each turn goes on, the reason is said, and memory comes back by itself.
+
+How long a turn is held up is measured by evals/faults.py; here a bound only tells a deadline from none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from docmem import postgres, repository
+from docmem.config import Settings
+from docmem.embedding import LitellmEmbedder
+from docmem.inject import Injector
+from docmem.layout import profile_path
+from docmem.packet import Packet
+from docmem_sync import status
+from tests.support.model_server import Fails, Hangs, ModelServer, Raw, Scripted
+from tests.support.postgres import reachable_root
+from tests.support.repos import memory, subject
+from tests.support.waiting import wait_until
+from tests.test_inject import PROFILE, serve, shown
+
+LONG = 5.0
+"""Seconds of a turn that had no deadline."""
+
+
+@pytest.fixture(scope="module")
+def mine() -> Iterator[Settings]:
+    """A server of the tests' own, to be stopped, killed and spoilt, with one memory served."""
+    with reachable_root() as root:
+        settings = replace(root, embedding_model="none", secret="a secret for tests")
+        repository.create(settings, "acme")
+        serve(settings, memory("Plans Porto."), files={profile_path(subject()): PROFILE})
+        yield settings
+        _signal(settings, signal.SIGCONT)
+
+
+def _signal(settings: Settings, number: int) -> None:
+    """Send a signal to the server and all its backends."""
+    data = postgres._existing_data(settings)
+    assert data is not None
+    with contextlib.suppress(FileNotFoundError):
+        postmaster = int((data / "postmaster.pid").read_text().split()[0])
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(postmaster)], capture_output=True, text=True, check=False
+        )
+        for pid in [postmaster, *map(int, listed.stdout.split())]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _turns(injector: Injector, count: int = 8) -> list[Packet]:
+    """Turns with a goal of their own each, none of which is held up for long."""
+    made = []
+    for number in range(count):
+        started = time.monotonic()
+        made.append(injector.packet("acme", "ana", f"Porto {number}"))
+        assert time.monotonic() - started < LONG
+    return made
+
+
+def _goes_well(injector: Injector) -> None:
+    wait_until(lambda: "Plans Porto." in shown(injector.packet("acme", "ana", "Porto")))
+
+
+def test_a_server_that_is_stopped_holds_no_turn_up_and_is_found_again(mine: Settings) -> None:
+    with Injector(mine, timeout=0.2, files=False) as injector:
+        _goes_well(injector)
+        _signal(mine, signal.SIGSTOP)
+        assert _turns(injector) == [Packet(degraded="server_unavailable")] * 8
+        _signal(mine, signal.SIGCONT)
+        _goes_well(injector)
+
+
+def test_while_the_server_is_away_the_files_serve(mine: Settings) -> None:
+    with Injector(mine, timeout=0.2) as injector:
+        _goes_well(injector)
+        _signal(mine, signal.SIGSTOP)
+        wait_until(lambda: injector.packet("acme", "ana", "Porto?").degraded == "files")
+        packet = injector.packet("acme", "ana", "Porto?")
+        assert shown(packet) == ["Ana", "pt-PT", "lead", "two adults", "Plans Porto."]
+        assert {span.revision for span in packet.spans} == {repository.open(mine, "acme").head()}
+        assert injector.packet("acme", "ana", "How do I sharpen a chainsaw?").spans[-1].block == "persona"
+        assert injector.packet("acme", "stranger", "Porto", blocks=["facts"]).text == ""
+        _signal(mine, signal.SIGCONT)
+        wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded is None)
+
+
+def test_a_server_that_is_killed_is_started_again(mine: Settings) -> None:
+    with Injector(mine, timeout=0.2, files=False) as injector:
+        _goes_well(injector)
+        _signal(mine, signal.SIGKILL)
+        assert {packet.degraded for packet in _turns(injector)} <= {"server_unavailable", None}
+        _goes_well(injector)
+
+
+def test_connections_that_are_all_taken_hold_no_turn_up(mine: Settings) -> None:
+    server = postgres.start(mine)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(psycopg.OperationalError):
+            for _ in range(500):
+                stack.enter_context(psycopg.connect(server.dsn("owner")))
+        with Injector(mine, timeout=0.2, files=False) as injector:
+            assert {packet.degraded for packet in _turns(injector)} == {"server_unavailable"}
+            assert not status.status(mine, ["acme"])["server"]["reachable"]
+            stack.close()
+            _goes_well(injector)
+
+
+SPOILS = {
+    "table gone": ("ALTER TABLE docmem.memory RENAME TO gone", "ALTER TABLE docmem.gone RENAME TO memory"),
+    "role revoked": (
+        "REVOKE SELECT ON docmem.memory FROM docmem_reader",
+        "GRANT SELECT ON docmem.memory TO docmem_reader",
+    ),
+    "garbage settings": (
+        "ALTER TABLE docmem.tenant_config RENAME TO kept; CREATE VIEW docmem.tenant_config AS SELECT tenant_id, "
+        "'[1]'::jsonb AS config, '[]'::jsonb AS language, '{}'::text[] AS languages, '\"x\"'::jsonb AS retention, "
+        "'7'::jsonb AS budgets, 'null'::jsonb AS weights FROM docmem.kept; "
+        "GRANT SELECT ON docmem.tenant_config TO docmem_reader",
+        "DROP VIEW docmem.tenant_config; ALTER TABLE docmem.kept RENAME TO tenant_config",
+    ),
+    "garbage rows": (
+        "ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS SELECT tenant_id, id, path, revision, "
+        "subject, agent, kind, NULL::text AS text, thread, turns, 'x'::text AS importance, valid_from, valid_until, "
+        "expires, created_at, tsv, meta, projection_hash FROM docmem.kept; "
+        "GRANT SELECT ON docmem.memory TO docmem_reader",
+        "DROP VIEW docmem.memory; ALTER TABLE docmem.kept RENAME TO memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILS)
+def test_an_index_that_is_spoilt_holds_no_turn_up_and_its_mending_is_noticed(mine: Settings, name: str) -> None:
+    spoil, mend = SPOILS[name]
+    with (
+        psycopg.connect(postgres.start(mine).dsn("owner"), autocommit=True) as owner,
+        Injector(mine, timeout=0.2, files=False) as injector,
+    ):
+        _goes_well(injector)
+        owner.execute(spoil.encode())
+        try:
+            # Settings that make no sense are the defaults.
+            fine = {None} if name == "garbage settings" else set()
+            assert {packet.degraded for packet in _turns(injector)} <= {"index_failed", "error"} | fine
+        finally:
+            owner.execute(mend.encode())
+        _goes_well(injector)
+
+
+def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings) -> None:
+    if "other" not in repository.tenants(mine):
+        repository.create(mine, "other")
+        serve(mine, memory("Plans Lisbon.", tenant="other"), tenant="other")
+    with (
+        psycopg.connect(postgres.start(mine).dsn("sync"), autocommit=True) as sync,
+        Injector(mine, timeout=30, files=False) as injector,
+    ):
+        _goes_well(injector)
+        with sync.transaction():
+            sync.execute("SELECT set_config('app.current_tenant', 'acme', true)")
+            sync.execute("UPDATE docmem.tenant_config SET language = 'klingon'")
+        try:
+            assert {packet.degraded for packet in _turns(injector)} == {"index_failed"}
+            assert shown(injector.packet("other", "ana", "Lisbon")) == ["Plans Lisbon."]
+        finally:
+            with sync.transaction():
+                sync.execute("SELECT set_config('app.current_tenant', 'acme', true)")
+                sync.execute("UPDATE docmem.tenant_config SET language = 'english'")
+        _goes_well(injector)
+
+
+# ------------------------------------------------------------------------------------------ the embedding's provider
+
+
+def _vector(numbers: list[Any]) -> Raw:
+    data = [{"object": "embedding", "index": 0, "embedding": numbers}]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return Raw(json.dumps({"object": "list", "model": "m", "data": data, "usage": usage}).encode())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Hangs(),
+        Fails(500),
+        Fails(429),
+        _vector([1.0, 0.0]),
+        _vector([float("nan"), 1.0, 0.0]),
+        Raw(b"<html>"),
+    ],
+    ids=["hangs", "500", "429", "wrong dimension", "NaN", "no JSON"],
+)
+def test_a_provider_that_fails_leaves_the_words_and_it_is_said(
+    mine: Settings, answer: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ModelServer([_vector([1.0, 0.0, 0.0]), answer]).running() as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        model = LitellmEmbedder("openai/test", timeout=20)
+        assert model.dimension == 3
+        with Injector(mine, embedder=model, timeout=30, embedding_timeout=0.3, files=False) as injector:
+            started = time.monotonic()
+            packet = injector.packet("acme", "ana", "Porto, said once more")
+            assert time.monotonic() - started < LONG
+    assert packet.degraded == "embedder_failed"
+    assert "Plans Porto." in shown(packet)
