@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from docmem import files, sensitive
+from docmem import evidence, files, sensitive
 from docmem.errors import FormatError
 from docmem.instructions import is_instruction
 from docmem.layout import memory_path
 from docmem.model import KINDS, TEXT_MAX, Kind, Memory, Source, Turn
-from docmem.names import is_memory_id, memory_id, normalized, proposal_hash, statement_hash
+from docmem.names import memory_id, normalized, proposal_hash, statement_hash
 from docmem.reply import Operation
 from docmem.tenant_config import Policies, Topic
 from docmem.wording import likeness, may_be_one, overlap
@@ -34,22 +34,6 @@ SUPERSEDED = 0.5
 _HIGH_IMPACT = re.compile(
     r"payments?|billing|bank\w*|cards?|iban|medical|medication\w*|health|diagnos[ei]s|permissions?|access|"
     r"contacts?|phones?|emails?|passport\w*"
-)
-_HEDGE = re.compile(
-    r"\b(?:maybe|perhaps|might|possibly|not sure|unsure|what if|if i (?:were|was|had|could|win|won)|hypothetical\w*|"
-    r"suppose|imagine|some ?day|one day|i wonder|wondering|i guess|would be nice|could be fun|in theory|let's say|"
-    r"mungkin|vielleicht|peut-être|quizás?|talvez|может быть|也许|もしかして)\b",
-    re.IGNORECASE,
-)
-_STILL_OPEN = re.compile(
-    r"\b(?:consider\w*|think\w* (?:about|of)|might|may|maybe|perhaps|possibl\w*|unsure|undecided|not sure|wonder\w*|"
-    r"dream\w*|idea|interested|would like|someday)\b",
-    re.IGNORECASE,
-)
-_ACKNOWLEDGING = re.compile(
-    r"ok|okay|k|kk|thanks|thank|you|thx|ty|cool|great|nice|good|hi|hello|hey|bye|goodbye|got|it|alright|perfect|lovely|"
-    r"awesome|fine|hmm?|oh|ah|lol|haha|cheers|much|so|very|wow|welcome|night|morning|evening|danke|merci|gracias|"
-    r"obrigad[oa]|terima|kasih|grazie|tak"
 )
 
 
@@ -79,7 +63,9 @@ class State:
     """What is there already. `memories`: all of the subject's, by id. `topics`: what the agent declares, by name.
 
     `one`: pairs of texts, an older and a newer one, that an embedder confirmed to say one thing.
-    `broken`: paths of files that don't parse, which are never rewritten.
+    `broken`: paths of files that don't parse, which are never rewritten. `elsewhere`: of the ids that are proposed,
+    those that another subject of the tenant has. `deleted`: how many memories earlier windows took away since a person
+    last changed anything here, within the policy's span.
     """
 
     memories: Mapping[str, Memory]
@@ -90,6 +76,8 @@ class State:
     rejected: frozenset[str] = frozenset()
     one: frozenset[tuple[str, str]] = frozenset()
     broken: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +106,8 @@ class Ruling:
 class Case:
     """What a rule may look at: the window, and the state as the rulings before have left it.
 
-    `touched`: ids of the memories those change. `said_again`: ids of those that the window only repeats.
+    `touched`: ids of the memories those change. `said_again`: ids of those that the window only repeats. `gone`: what
+    the memories say that the window proposes to delete.
     """
 
     window: Window
@@ -126,6 +115,7 @@ class Case:
     number: int = 0
     touched: frozenset[str] = frozenset()
     said_again: frozenset[str] = frozenset()
+    gone: tuple[str, ...] = ()
 
     def visible(self) -> list[Memory]:
         """The memories that this agent may see and change: shared ones and its own."""
@@ -164,14 +154,15 @@ def lacks_id(proposal: Proposal, case: Case) -> bool:
 
 
 def has_foreign_id(proposal: Proposal, case: Case) -> bool:
-    """A real memory id, but of another subject or another agent."""
-    is_real = proposal.target is not None and is_memory_id(proposal.target)
-    return proposal.operation.op != "create" and is_real and case.target(proposal) is None
+    """A memory of another subject or another agent."""
+    there = proposal.target in case.state.elsewhere or proposal.target in case.state.memories
+    return proposal.operation.op != "create" and there and case.target(proposal) is None
 
 
 def has_unknown_id(proposal: Proposal, case: Case) -> bool:
-    """A handle that was never given out."""
-    return proposal.operation.op != "create" and case.target(proposal) is None
+    """A handle that was never given out, or a memory that is gone."""
+    is_gone_by_now = proposal.target in case.touched
+    return proposal.operation.op != "create" and case.target(proposal) is None and not is_gone_by_now
 
 
 def creates_with_id(proposal: Proposal, case: Case) -> bool:
@@ -180,7 +171,7 @@ def creates_with_id(proposal: Proposal, case: Case) -> bool:
 
 
 def has_repeated_id(proposal: Proposal, case: Case) -> bool:
-    """A second operation on one memory."""
+    """A second operation on one memory, one that an earlier operation has deleted included."""
     return proposal.operation.op != "create" and proposal.target in case.touched
 
 
@@ -231,21 +222,26 @@ def lacks_user_turn(proposal: Proposal, case: Case) -> bool:
 
 def rests_on_acknowledgement(proposal: Proposal, case: Case) -> bool:
     """ "ok thanks" says nothing, whatever was said before it."""
-    return all(acknowledges(turn.text) for turn in _user_turns(proposal, case))
+    return not evidence.heard(_user_turns(proposal, case))
 
 
 def misquotes(proposal: Proposal, case: Case) -> bool:
     """The quote stands in none of the cited turns."""
-    quote = proposal.operation.quote
-    return bool(quote and quote.strip()) and not _quoted_turns(proposal, case)
+    quote = _given_quote(proposal)
+    return bool(quote) and not any(evidence.holds(turn, quote) for turn in _heard_turns(proposal, case))
+
+
+def rests_on_others(proposal: Proposal, case: Case) -> bool:
+    """The quote, or what the statement says, stands in the assistant's or a tool's turns and not in the user's."""
+    quote = _given_quote(proposal)
+    return (bool(quote) and not _is_quoted(proposal, case)) or _finding(proposal, case) == "said_by_others"
 
 
 def rests_on_speculation(proposal: Proposal, case: Case) -> bool:
     """A statement as if it were settled, from nothing but "maybe" and "what if"."""
-    if not _states(proposal) or _STILL_OPEN.search(proposal.operation.text):
-        return False
-    said = [sentence for turn in _user_turns(proposal, case) for sentence in _supporting(proposal, turn)]
-    return bool(said) and all(_HEDGE.search(sentence) for sentence in said)
+    operation = proposal.operation
+    cited = case.evidence(proposal)
+    return _states(proposal) and evidence.is_speculation(operation.text, cited=cited, quote=operation.quote)
 
 
 def holds_secret(proposal: Proposal, case: Case) -> bool:
@@ -299,6 +295,11 @@ def has_low_confidence(proposal: Proposal, case: Case) -> bool:
     return proposal.operation.confidence < case.state.policies.admission.min_confidence
 
 
+def lacks_support(proposal: Proposal, case: Case) -> bool:
+    """Nothing of the statement can be found in the cited turns, and no quote of the user's is given."""
+    return _finding(proposal, case) == "unsupported"
+
+
 def waits_for_review(proposal: Proposal, case: Case) -> bool:
     """The policy `review: all` sends every change to a person."""
     return case.state.policies.review == "all"
@@ -332,6 +333,7 @@ RULES: tuple[Rule, ...] = (
     Rule("no_user_turn", "rejected", lacks_user_turn),
     Rule("acknowledgement", "rejected", rests_on_acknowledgement),
     Rule("quote_not_found", "rejected", misquotes),
+    Rule("said_by_others", "rejected", rests_on_others),
     Rule("speculation", "rejected", rests_on_speculation),
     Rule("secret", "rejected", holds_secret),
     Rule("card_number", "rejected", holds_card_number),
@@ -342,12 +344,16 @@ RULES: tuple[Rule, ...] = (
     Rule("instruction", "held", is_order),
     Rule("high_impact", "held", has_high_impact),
     Rule("low_confidence", "held", has_low_confidence),
+    Rule("unsupported", "held", lacks_support),
     Rule("review_all", "held", waits_for_review),
     # `_judge_together` adds: delete_share, incomplete_merge (both held).
 )
 _ABOUT_DIALOGUE = frozenset(
-    {"no_evidence", "unknown_turn", "no_user_turn", "acknowledgement", "quote_not_found", "speculation"}
-)
+    {
+        "no_evidence", "unknown_turn", "no_user_turn", "acknowledgement", "quote_not_found", "said_by_others",
+        "speculation", "unsupported",
+    }
+)  # fmt: skip
 """Codes of the rules that ask what was said; a memory that no window taught has nothing to answer them with."""
 _REJECTING = tuple(rule for rule in RULES if rule.verdict == "rejected")
 _HOLDING = tuple(rule for rule in RULES if rule.verdict == "held")
@@ -375,11 +381,13 @@ def admit(proposals: Sequence[Proposal], window: Window, state: State) -> list[R
     """Decide on each proposal, in order, then on the window as a whole. One ruling a proposal, in their order."""
     rulings: list[Ruling] = []
     case = Case(window, state)
+    targets = [case.target(each) for each in proposals if each.operation.op == "delete"]
+    case = start = replace(case, gone=tuple(target.text for target in targets if target is not None))
     for number, proposal in enumerate(proposals):
         ruling = _decide(proposal, replace(case, number=number))
         rulings.append(ruling)
         case = _after(case, ruling)
-    return _judge_together(rulings, state)
+    return _judge_together(rulings, start)
 
 
 def judge(
@@ -507,14 +515,14 @@ def _memory(proposal: Proposal, case: Case) -> Memory:
     """The memory that a proposal describes, as if it were new."""
     operation, window = proposal.operation, case.window
     kind = _kind(proposal, case)
-    evidence = [turn.id for turn in case.evidence(proposal)]
+    cited = [turn.id for turn in case.evidence(proposal)]
     text = _kept_text(proposal, case)
     identity = memory_id(
         case.state.secret,
         tenant=window.tenant,
         subject=window.subject,
         thread=window.thread,
-        evidence=evidence,
+        evidence=cited,
         kind=kind,
         text=text,
     )
@@ -529,7 +537,7 @@ def _memory(proposal: Proposal, case: Case) -> Memory:
         confidence=round(float(operation.confidence), 3),
         importance=operation.importance,
         valid_from=min(files.newest(*(turn.at for turn in case.evidence(proposal))) or window.now, window.now),
-        source=Source(thread=window.thread, turns=tuple(evidence), quote=_quote(proposal, case)),
+        source=Source(thread=window.thread, turns=tuple(cited), quote=_quote(proposal, case)),
     )
 
 
@@ -590,16 +598,30 @@ def may_be_repeated(proposals: Sequence[Proposal], window: Window, state: State)
     )
 
 
-def _judge_together(rulings: list[Ruling], state: State) -> list[Ruling]:
-    return _with_supersedes(_without_half_merges(_within_delete_share(rulings, state)))
+def _judge_together(rulings: list[Ruling], case: Case) -> list[Ruling]:
+    return _with_supersedes(_without_half_merges(_within_delete_share(rulings, case)))
 
 
-def _within_delete_share(rulings: list[Ruling], state: State) -> list[Ruling]:
-    """Hold all deletions where they are more of the subject's memories than policy allows; one alone never is."""
-    deletes = sum(_is_delete(ruling) for ruling in rulings)
-    if deletes < 2 or deletes <= state.policies.admission.delete_share * len(state.memories):
+def _within_delete_share(rulings: list[Ruling], case: Case) -> list[Ruling]:
+    """Hold the deletions where, with those of earlier windows, they are more of the memories than policy allows.
+
+    A conversation in many small windows takes no more away than one in a large one. One deletion alone is never too
+    many, and may be the only memory's, where the person asks for it.
+    """
+    state = case.state
+    fresh = [ruling for ruling in rulings if _is_delete(ruling)]
+    deletes = len(fresh) + state.deleted
+    allowed = state.policies.admission.delete_share * (len(state.memories) + state.deleted)
+    if not fresh or deletes <= allowed or (deletes == 1 and _is_asked_for(fresh[0], case)):
         return rulings
     return [replace(each, verdict="held", code="delete_share") if _is_delete(each) else each for each in rulings]
+
+
+def _is_asked_for(ruling: Ruling, case: Case) -> bool:
+    """Whether the user is quoted for it, or the cited turns speak of what would be deleted, or of forgetting."""
+    said, quote = _user_turns(ruling.proposal, case), _given_quote(ruling.proposal)
+    about = ruling.before is not None and evidence.speaks_of(ruling.before.text, said)
+    return about or (bool(quote) and _is_quoted(ruling.proposal, case)) or evidence.asks_to_forget(said)
 
 
 def _without_half_merges(rulings: list[Ruling]) -> list[Ruling]:
@@ -670,9 +692,43 @@ def _user_turns(proposal: Proposal, case: Case) -> list[Turn]:
     return [turn for turn in case.evidence(proposal) if turn.role == "user"]
 
 
-def _quoted_turns(proposal: Proposal, case: Case) -> list[Turn]:
-    quote = _comparable(proposal.operation.quote or "")
-    return [turn for turn in case.evidence(proposal) if quote in _comparable(turn.text)]
+def _given_quote(proposal: Proposal) -> str:
+    return (proposal.operation.quote or "").strip()
+
+
+def _heard_turns(proposal: Proposal, case: Case) -> list[Turn]:
+    """The cited turns, and the assistant's turns that cited ones of the user's confirm."""
+    cited = case.evidence(proposal)
+    confirmed = [evidence.answered(turn, case.window.turns) for turn in cited if turn.role == "user"]
+    return [*cited, *(turn for turn in confirmed if turn is not None)]
+
+
+def _is_quoted(proposal: Proposal, case: Case) -> bool:
+    """Whether the quote stands in a cited turn of the user's, or in one that it confirms."""
+    quote, cited = _given_quote(proposal), set(proposal.operation.evidence_turns)
+    confirmed = {
+        turn.id for each in _user_turns(proposal, case) if (turn := evidence.answered(each, case.window.turns))
+    }
+    return any(
+        evidence.holds(turn, quote)
+        for turn in case.window.turns
+        if turn.id in confirmed or (turn.id in cited and turn.role == "user")
+    )
+
+
+def _finding(proposal: Proposal, case: Case) -> evidence.Finding:
+    """What the window says of the statement. A deletion states nothing."""
+    if not _states(proposal):
+        return "borne_out"
+    quote = _given_quote(proposal)
+    target = case.target(proposal)
+    return evidence.of_statement(
+        _text(proposal),
+        cited=case.evidence(proposal),
+        window=case.window.turns,
+        known=[*([target.text] if target is not None else []), *case.gone],
+        quoted=bool(quote) and not evidence.acknowledges(quote) and _is_quoted(proposal, case),
+    )
 
 
 def _quote(proposal: Proposal, case: Case) -> str | None:
@@ -681,22 +737,3 @@ def _quote(proposal: Proposal, case: Case) -> str | None:
     if len(quote) > QUOTE_MAX:
         quote = quote[:QUOTE_MAX].rsplit(" ", 1)[0]
     return case.state.policies.pii.redacted(quote) or None
-
-
-def _comparable(text: str) -> str:
-    """Typographic quotes and dashes as typed ones, the ends without punctuation."""
-    plain = normalized(text).translate({ord(char): "'" for char in "‘’‚‛`´"} | {ord(char): '"' for char in "“”„«»"})
-    return re.sub("[‐-―]", "-", plain).strip(" .,;:!?…\"'")
-
-
-def acknowledges(text: str) -> bool:
-    """Whether a text says no more than "ok, thanks"."""
-    words = re.findall(r"\w+", normalized(text))
-    return all(map(_ACKNOWLEDGING.fullmatch, words))
-
-
-def _supporting(proposal: Proposal, turn: Turn) -> list[str]:
-    """The sentences of a turn that support the proposal: those with the quote, else all."""
-    sentences = [part for part in re.split(r"(?<=[.!?。！？])\s+|\n+", turn.text) if part.strip()]
-    quote = _comparable(proposal.operation.quote or "")
-    return [each for each in sentences if quote and quote in _comparable(each)] or sentences

@@ -24,6 +24,7 @@ from docmem import (
     edits,
     embedding,
     erased,
+    evidence,
     files,
     llm,
     names,
@@ -46,7 +47,7 @@ from docmem.errors import (
 from docmem.layout import CONFIG, REVERTED, profile_path, watermark_path
 from docmem.model import Job, Marks, Profile, Spent, Turn, Watermark
 from docmem.prompt import Request
-from docmem.reply import NO_PROFILE, Answer
+from docmem.reply import Answer
 from docmem.repository import Repository, Snapshot, StoredMemory
 from docmem.selection import by_words, select_existing
 from docmem.splice import KeyPath
@@ -513,7 +514,25 @@ def _cleared(run: _Run, view: _View) -> dict[str, bytes | None]:
 
 
 def _rulings(run: _Run, view: _View, asked: _Asked) -> list[Ruling]:
-    return admission.admit(asked.proposals, _admission_window(run), _state(run, view))
+    state = replace(
+        _state(run, view), elsewhere=_elsewhere(run, view, asked.proposals), deleted=_deleted_before(run, view, asked)
+    )
+    return admission.admit(asked.proposals, _admission_window(run), state)
+
+
+def _elsewhere(run: _Run, view: _View, proposals: Iterable[Proposal]) -> frozenset[str]:
+    """Of the ids that are proposed, those of other people's memories. Only a model that makes up an id costs a look."""
+    unknown = {each.target for each in proposals if each.target and each.target not in view.stored}
+    snapshot = run.repo.snapshot(view.revision)
+    return frozenset(each for each in unknown if names.is_memory_id(each) and snapshot.locate(each))
+
+
+def _deleted_before(run: _Run, view: _View, asked: _Asked) -> int:
+    """How many memories earlier windows took away, within the policy's span; asked only where this one deletes."""
+    span = view.config.policies.admission.delete_span
+    if span is None or all(each.operation.op != "delete" for each in asked.proposals):
+        return 0
+    return review.deleted_by_windows(run.repo, view.revision, run.job.subject, since=run.now - span)
 
 
 def _admission_window(run: _Run) -> Window:
@@ -553,14 +572,13 @@ def _profile_file(
     run: _Run, view: _View, asked: _Asked, *, learned: bool
 ) -> tuple[profiles.Merge, dict[str, bytes | None]]:
     """The profile's new bytes, if they change. When somebody last called is noted with what was learned from it."""
-    heard = any(turn.role == "user" and not admission.acknowledges(turn.text) for turn in run.window)
-    patch = asked.answer.parsed.reply.profile if heard else NO_PROFILE
     merge = profiles.merge(
         view.profile,
-        patch,
+        asked.answer.parsed.reply.profile,
         declared=[attribute.key for attribute in view.config.agent(run.job.agent).attributes],
         policies=view.config.policies,
         was_rejected=_was_rejected(run, view),
+        finding=lambda path, value: evidence.of_value(path, value, run.window),
     )
     changes = merge.changes()
     if not changes and not (learned and view.profile_bytes):

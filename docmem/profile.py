@@ -14,6 +14,7 @@ from typing import Final
 
 from docmem import files, sensitive
 from docmem.admission import Verdict, is_high_impact
+from docmem.evidence import Finding
 from docmem.instructions import is_instruction
 from docmem.model import Profile
 from docmem.names import normalized
@@ -68,15 +69,18 @@ def merge(
     declared: Iterable[str],
     policies: Policies = DEFAULT_POLICIES,
     was_rejected: Callable[[KeyPath, str], bool] = lambda path, value: False,
+    finding: Callable[[KeyPath, str], Finding] = lambda path, value: "borne_out",
 ) -> Merge:
     """Decide on each value that a patch would change. Values that are there already come to nothing.
 
-    `was_rejected` tells whether a person turned a value down in review.
+    `was_rejected` tells whether a person turned a value down in review; `finding`, what the window says of a value
+    (`evidence.of_value`): one that it doesn't bear out is rejected, one that words can't judge is held.
     """
     known = tuple(declared)
     spelled = {normalized(key): key for key in (*profile.attributes, *known)}
     entries = [
-        _remembered(_decide(profile, path, value, policies), was_rejected) for path, value in _proposed(patch, spelled)
+        _remembered(_decide(profile, path, value, policies, finding), was_rejected)
+        for path, value in _proposed(patch, spelled)
     ]
     changed = tuple(entry for entry in entries if entry is not None)
     undeclared = tuple(
@@ -135,7 +139,9 @@ def _proposed(patch: ProfilePatch, spelled: Mapping[str, str]) -> Iterator[tuple
             yield ("attributes", key), value
 
 
-def _decide(profile: Profile, path: KeyPath, proposed: str, policies: Policies) -> Entry | None:
+def _decide(
+    profile: Profile, path: KeyPath, proposed: str, policies: Policies, finding: Callable[[KeyPath, str], Finding]
+) -> Entry | None:
     value = policies.pii.redacted(proposed)
     entry = Entry(path, value, "admitted")
     here = profile.attributes.get(path[-1]) if path[0] == "attributes" else getattr(profile, path[0])
@@ -149,7 +155,10 @@ def _decide(profile: Profile, path: KeyPath, proposed: str, policies: Policies) 
         return replace(entry, verdict="rejected", code=code)
     if here is not None and normalized(here) == normalized(entry.value):
         return None
-    held = _held(profile, entry, policies)
+    found = finding(path, proposed)
+    if found not in ("borne_out", "unsupported"):
+        return replace(entry, verdict="rejected", code=found)
+    held = _held(profile, entry, policies) or (found if found == "unsupported" else None)
     return replace(entry, verdict="held", code=held) if held else entry
 
 

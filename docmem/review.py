@@ -41,8 +41,9 @@ MEANS: Mapping[str, str] = {
     "high_impact": "it is about payment, health, permissions or contact details",
     "low_confidence": "the evidence is weak",
     "review_all": "this tenant has every change reviewed",
-    "delete_share": "the conversation would delete a large part of what is known about the person",
+    "delete_share": "it would delete, with what was deleted lately, a large part of what is known about the person",
     "incomplete_merge": "it may be one half of a merge whose other half was not kept",
+    "unsupported": "nothing that the person said in so many words bears it out",
     "pinned": "people alone change this key",
 }
 """What a code means to a reviewer."""
@@ -51,6 +52,8 @@ _NAMED = 3
 """So many operations are named in a commit's subject; more are counted."""
 _ORIGIN = ("Docmem-Thread", "Docmem-Turns", "Docmem-Agent", "Docmem-Run", "Docmem-Model")
 _PREFIX = 4
+_LOOKED_BACK = 500
+"""Commits of a subject that are looked at for what was deleted lately."""
 _TRIES = 8
 T = TypeVar("T")
 
@@ -212,6 +215,29 @@ def expire(repository: Repository, limit: timedelta | None, *, now: datetime) ->
     for ref, (revision, when) in git.ref_times(repository.git_dir, REVIEW).items():
         if when + limit <= now:
             git.move_ref(repository.git_dir, ref, new=None, old=revision)
+
+
+def deleted_by_windows(repository: Repository, revision: str, subject: str, *, since: datetime) -> int:
+    """How many of a subject's memories consolidation took away since then, or since a person last changed anything.
+
+    A memory that another one supersedes isn't lost, and doesn't count.
+    """
+    lost = 0
+    folder = f"{layout.subject_dir(subject)}/memories"
+    for commit in git.history(repository.git_dir, revision, paths=(folder,), limit=_LOOKED_BACK):
+        if commit.when < since or commit.author != git.ENGINE:
+            break
+        if commit.trailer("Docmem-Input"):
+            lost += _lost(repository, commit)
+    return lost
+
+
+def _lost(repository: Repository, commit: Commit) -> int:
+    moved = transplant.shifts(repository, commit.changes)
+    gone = {shift.id for shift in moved if shift.id is not None and shift.new is None}
+    made = [shift.new for shift in moved if shift.id is not None and shift.old is None and shift.new is not None]
+    kept = {each for version in made for each in _parsed(version.path, version.data).supersedes} if gone else set()
+    return len(gone - kept)
 
 
 # -------------------------------------------------------------------------------------------------------- reading

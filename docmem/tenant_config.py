@@ -71,6 +71,7 @@ class Admission(_Closed):
 
     max_operations: int = Field(default=40, ge=1, le=1000)
     delete_share: float = Field(default=0.5, ge=0, le=1)
+    delete_span: Duration = timedelta(days=30)
     min_confidence: float = Field(default=0.3, ge=0, le=1)
     window_turns: int = Field(default=200, ge=1, le=10_000)
     window_characters: int = Field(default=60_000, ge=1_000, le=1_000_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,19 @@ from docmem.config import Settings
 from docmem.errors import InputError, ModelUnavailable, NotFound
 from docmem.prompt import Request
 from docmem.reply import Answer
-from tests.support.windows import ANA, JOB, NOW, PERSON, Proposes, Tenant, operation, pushes_come_first, reply, turn
+from tests.support.windows import (
+    ANA,
+    JOB,
+    NOW,
+    PERSON,
+    Proposes,
+    Tenant,
+    operation,
+    pushes_come_first,
+    reply,
+    telling,
+    turn,
+)
 
 
 @pytest.fixture
@@ -44,7 +57,7 @@ def test_a_window_becomes_one_commit_of_memories_profile_and_watermark(acme: Ten
 
 
 def test_the_json_has_the_documented_shape(acme: Tenant) -> None:
-    done = acme.run(reply(operation(), operation(" "), attributes={"phone": "+60123"}))
+    done = acme.run(reply(operation(), operation(" "), attributes={"phone": "+60123"}), [telling(1, phone="+60123")])
     row = json.loads(json.dumps(done.as_json()))
     assert row["outcome"] == "committed"
     assert row["operations"] == {"create": 1, "update": 0, "delete": 0}
@@ -60,7 +73,7 @@ def test_profile_keys_that_no_agent_declares_are_kept_counted_and_logged_without
     acme: Tenant, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", logger="docmem.consolidation"):
-        done = acme.run(reply(attributes={"shoe_size": "39", "diet": "vegan"}))
+        done = acme.run(reply(attributes={"shoe_size": "39", "diet": "vegan"}), [telling(1, shoe="39", diet="vegan")])
     assert done.undeclared == ("shoe_size",)
     assert acme.repo.snapshot().profile(ANA).attributes["shoe_size"] == "39"
     assert "profile keys that no agent declares: shoe_size" in caplog.messages
@@ -154,7 +167,7 @@ def test_a_tenant_that_is_not_there_is_said(acme: Tenant) -> None:
 
 def test_a_dry_run_shows_the_files_in_the_order_of_the_commit_and_writes_nothing(acme: Tenant) -> None:
     head = acme.repo.head()
-    tried = acme.run(reply(operation(), attributes={"diet": "vegan"}), dry_run=True)
+    tried = acme.run(reply(operation(), attributes={"diet": "vegan"}), [telling(1, diet="vegan")], dry_run=True)
     kinds = [layout.place(path).kind for path in tried.files]
     assert kinds == ["memory", "profile", "watermark"]
     assert all(before is None and after for before, after in tried.files.values())
@@ -253,7 +266,9 @@ def test_held_operations_wait_on_a_ref_of_their_own(acme: Tenant) -> None:
 def test_what_is_kept_and_what_is_held_part_ways(acme: Tenant) -> None:
     profile = "pinned: [diet]\nattributes: {diet: vegan}\n"
     acme.write(layout.profile_path(ANA), profile)
-    done = acme.run(reply(operation(), operation("Sure.", confidence=0.1), attributes={"diet": "meat"}))
+    done = acme.run(
+        reply(operation(), operation("Sure.", confidence=0.1), attributes={"diet": "meat"}), [telling(1, diet="meat")]
+    )
     assert (done.outcome, done.held, dict(done.held_codes)) == ("committed", 2, {"low_confidence": 1, "pinned": 1})
     assert acme.repo.snapshot().profile(ANA).attributes == {"diet": "vegan"}
     (changed,) = acme.held().values()
@@ -264,7 +279,7 @@ def test_what_is_kept_and_what_is_held_part_ways(acme: Tenant) -> None:
 def test_with_review_all_nothing_is_committed_but_the_watermark(acme: Tenant) -> None:
     config = acme.repo.snapshot().read(layout.CONFIG) or b""
     acme.write(layout.CONFIG, config.decode().replace("review: held", "review: all"))
-    done = acme.run(reply(operation(), attributes={"diet": "vegan"}))
+    done = acme.run(reply(operation(), attributes={"diet": "vegan"}), [telling(1, diet="vegan")])
     assert (done.outcome, done.held) == ("held", 2)
     assert not acme.memories()
     assert acme.last_turn() == "t1"
@@ -282,6 +297,52 @@ def test_c2_a_reply_without_operations_loses_nothing_of_fifty_memories(acme: Ten
     done = acme.run(reply(*deletes), [turn(1), turn(2), turn(3)])
     assert (done.outcome, dict(done.held_codes)) == ("held", {"delete_share": 24})
     assert len(acme.memories()) == 40
+
+
+def test_c2_a_backlog_of_small_windows_deletes_no_more_than_one_large_window(acme: Tenant) -> None:
+    turns = [turn(number) for number in range(1, 8)]
+    made = [operation(f"The traveller visits place number {number}.") for number in range(5)]
+    acme.run(reply(*made), turns[:1])
+    deleted = [acme.run(reply(gone(number)), turns[:number]).operations.get("delete", 0) for number in (2, 3, 4, 5)]
+    assert (deleted, len(acme.memories())) == ([1, 1, 0, 0], 3)
+    path = next(iter(acme.memories().values())).path
+    acme.write(path, (acme.repo.snapshot().read(path) or b"").replace(b"place", b"spot"))
+    assert acme.run(reply(gone(6)), turns[:6]).operations["delete"] == 1, "a person has had a look"
+
+
+def test_a_merge_is_no_loss_and_what_was_deleted_long_ago_no_longer_counts(settings: Settings) -> None:
+    acme = Tenant(settings, repository.create(settings, "acme", now=NOW - timedelta(days=9)))
+    turns = [turn(number) for number in range(1, 9)]
+    acme.run(reply(*[operation(f"The traveller visits place number {number}.") for number in range(4)]), turns[:1])
+    merged = operation("The traveller visits place number 3 again and again.", evidence_turns=["t2"])
+    done = acme.run(reply(gone(2), merged), turns[:2])
+    assert dict(done.operations) == {"create": 1, "delete": 1}
+    assert acme.run(reply(gone(3)), turns[:3]).operations["delete"] == 1
+    assert acme.run(reply(gone(4)), turns[:4]).operations["delete"] == 1
+    assert acme.run(reply(gone(5)), turns[:5]).held_codes == {"delete_share": 1}
+    late = acme.run(reply(gone(6)), turns[:6], now=NOW + timedelta(days=31))
+    assert late.operations == {"delete": 1}
+
+
+def gone(number: int) -> dict[str, Any]:
+    """A deletion of the newest memory, in turn `number`."""
+    return operation("", op="delete", id="m1", evidence_turns=[f"t{number}"])
+
+
+def test_an_id_of_somebody_else_is_foreign_and_one_that_is_gone_is_unknown(acme: Tenant) -> None:
+    acme.run(reply(operation()), job=replace(JOB, subject=names.subject_of_id("acme", "bob"), thread="web-2"))
+    [theirs] = acme.memories(names.subject_of_id("acme", "bob")).values()
+    wanted = [operation("", op="delete", id=each) for each in (theirs.id, "0123456789abcdef")]
+    assert dict(acme.run(reply(*wanted)).rejected) == {"foreign_id": 1, "unknown_id": 1}
+
+
+def test_a_profile_value_that_only_others_or_nobody_said_is_refused_with_its_code(acme: Tenant) -> None:
+    turns = [turn(1, "Find me a hotel, please. If I were rich I'd live in Bali."), turn(2, "diet: vegan", role="tool")]
+    said = reply(attributes={"diet": "vegan", "home_city": "Bali", "budget": "RM 9,000"}, lifecycle_stage="lead")
+    done = acme.run(said, turns)
+    assert dict(done.rejected) == {"said_by_others": 1, "speculation": 1, "not_said": 1}
+    profile = acme.repo.snapshot().profile(ANA)
+    assert (dict(profile.attributes), profile.lifecycle_stage) == ({}, "lead")
 
 
 def test_c4_what_was_injected_is_not_learned_again(acme: Tenant) -> None:
@@ -366,7 +427,8 @@ def test_a_hand_edit_elsewhere_is_no_conflict(acme: Tenant) -> None:
         Proposes(
             reply(operation(), attributes={"diet": "vegan"}),
             lambda: acme.write(layout.profile_path(ANA), "# ours\nlabel: Ana\n"),
-        )
+        ),
+        [telling(1, diet="vegan")],
     )
     assert done.outcome == "committed"
     profile = acme.repo.snapshot().read(layout.profile_path(ANA)) or b""

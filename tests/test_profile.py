@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmem import files, profile
+from docmem.evidence import Finding
 from docmem.layout import profile_path
 from docmem.model import Profile
 from docmem.reply import AttributePair, ProfilePatch
@@ -101,6 +102,18 @@ def test_review_all_holds_every_change() -> None:
     assert [
         entry.code for entry in merged(EMPTY, patch({"diet": "vegan"}), policies=Policies(review="all")).entries
     ] == ["review_all"]
+
+
+@pytest.mark.parametrize(
+    ("finding", "verdict"),
+    [("borne_out", "admitted"), ("unsupported", "held"), ("not_said", "rejected"), ("said_by_others", "rejected")],
+)
+def test_a_value_is_kept_held_or_refused_by_what_the_window_says_of_it(finding: Finding, verdict: str) -> None:
+    change = patch({"diet": "vegan"})
+    [entry] = merged(EMPTY, change, finding=lambda path, value: finding).entries
+    assert (entry.verdict, entry.code) == (verdict, None if verdict == "admitted" else finding)
+    there = Profile(SUBJECT, attributes={"diet": "vegan"})
+    assert merged(there, change, finding=lambda path, value: finding).entries == (), "it is there already"
 
 
 def test_an_edit_keeps_what_people_wrote() -> None:

@@ -81,7 +81,7 @@ def test_an_agents_saves_are_its_own_and_the_default_agents_are_shared(acme: Ten
 
 
 def test_the_profile_is_one_and_each_shows_what_it_declares_first(acme: Tenant) -> None:
-    acme.run(reply(attributes={"account_size": "40 seats"}), job=SALES)
+    acme.run(reply(attributes={"account_size": "40 seats"}), [turn(1, "We need 40 seats.")], SALES)
     acme.run(reply(attributes={"diet": "vegetarian"}))
     served = packets(acme)
     for text in served.values():

@@ -216,7 +216,7 @@ def _recorded(session: Session) -> dict[str, Any]:
             "confidence": 0.9,
             "importance": 5,
             "evidence_turns": list(observation.turns),
-            "quote": None,
+            "quote": next((turn.text for turn in session.turns if turn.id in observation.turns), None),
         }
         for observation in session.observations
     ]

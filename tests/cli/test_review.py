@@ -35,7 +35,12 @@ class Talk:
         here = f"t{self._turns}"
         dialogue = self._folder / "chat.jsonl"
         with dialogue.open("a") as file:
-            file.write(json.dumps({"id": here, "role": "user", "text": "We plan Portugal in May."}) + "\n")
+            file.write(
+                json.dumps(
+                    {"id": here, "role": "user", "text": "We plan Portugal in May. Call +60123. Budget RM 6,000."}
+                )
+                + "\n"
+            )
         answer = reply(*({**each, "evidence_turns": [here]} for each in operations), attributes=attributes)
         recorded = self._folder / "replies.jsonl"
         recorded.write_text(json.dumps({"thread": "web-1", "turns": [here], "reply": answer}) + "\n")
@@ -71,7 +76,9 @@ def test_what_waits_is_listed_shown_and_approved(shell: Shell, talk: Talk) -> No
 def test_a_conflict_names_the_memory_and_exits_1(shell: Shell, talk: Talk, settings: Settings) -> None:
     talk(operation("The traveller's budget is RM 6,000."))
     [stored] = repository.open(settings, "acme").snapshot().memories(ANA)
-    talk(operation("The traveller's budget is RM 9,000.", op="update", id="m1", confidence=0.1))
+    talk(
+        operation("The traveller's budget is RM 9,000.", quote="We plan Portugal", op="update", id="m1", confidence=0.1)
+    )
     put(settings, "acme", {stored.path: stored.data.replace(b"6,000", b"8,000")})
     done = shell("review", "approve", "acme", stored.memory.id, "--no-sync")
     assert done.code == 1

@@ -32,6 +32,13 @@ def turn(number: int, text: str = "We plan Portugal in May. I'm vegetarian.", ro
     return Turn(f"t{number}", role, text, at=datetime(2026, 5, 2, 10, number, tzinfo=UTC))
 
 
+def telling(number: int, **attributes: str) -> Turn:
+    """A turn that says these values about the person, too."""
+    return turn(
+        number, " ".join(["We plan Portugal in May.", *(f"My {key}: {said}." for key, said in attributes.items())])
+    )
+
+
 def operation(text: str = "The traveller plans Portugal in May.", **changes: Any) -> dict[str, Any]:
     return {
         "op": "create",
@@ -53,20 +60,40 @@ def reply(*operations: Mapping[str, Any], attributes: Mapping[str, str] | None =
     return {"operations": list(operations), "profile": {**nothing, **core, "attributes": pairs}}
 
 
+def quoting(answer: Any, turns: Sequence[Turn]) -> Any:
+    """The reply with a quote of the user's in each operation that has none."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("operations"), list):
+        return answer
+    said = {turn.id: turn.text for turn in turns if turn.role == "user"}
+
+    def quoted(operation: Any) -> Any:
+        if not isinstance(operation, dict) or operation.get("quote") is not None:
+            return operation
+        cited = [said[each] for each in operation.get("evidence_turns") or () if each in said]
+        return {**operation, "quote": cited[0].split(". ")[0] if cited else None}
+
+    return {**answer, "operations": [quoted(each) for each in answer["operations"]]}
+
+
 @dataclass
 class Proposes:
-    """A model with one answer. `meanwhile` is what others do while it thinks."""
+    """A model with one answer. `meanwhile` is what others do while it thinks.
+
+    Like a good model it quotes: where an operation has no quote, what the cited user's turn says. `quotes`: whether.
+    """
 
     answer: Any
     meanwhile: Callable[[], object] = lambda: None
     name: str = "scripted"
     requests: list[Request] = field(default_factory=list)
+    quotes: bool = True
 
     def propose(self, request: Request) -> Answer:
         self.requests.append(request)
         self.meanwhile()
         try:
-            return Answer(from_value(self.answer), tokens_in=100, tokens_out=20)
+            answer = quoting(self.answer, request.turns) if self.quotes else self.answer
+            return Answer(from_value(answer), tokens_in=100, tokens_out=20)
         except InvalidReply as error:
             raise ModelReplyError(str(error), reply=json.dumps(self.answer)) from None
 

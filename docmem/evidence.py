@@ -1,0 +1,536 @@
+"""Evidence: whether what a person said in a window bears out what is to be kept about them. Pure.
+
+Words can't tell whether a statement is true; they can tell who said it. A statement or a value is borne out by the
+user's own turns, or by what an assistant asked and the user confirmed in the turn right after it. What stands only in
+the assistant's or a tool's turns is no evidence, nor is a guess. Paraphrase is the rule and not the exception, so
+numbers are compared as numbers ("two of us", 2 adults; RM 12k, 12,000), words by their stems, and where nothing can
+be compared (another language, other words) a person looks: `unsupported`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from docmem.model import Turn
+from docmem.names import normalized
+
+Finding: TypeAlias = Literal["borne_out", "said_by_others", "speculation", "not_said", "unsupported"]
+"""What the turns say of a statement or value. All but `borne_out` are codes of admission."""
+
+_HEDGE = re.compile(
+    r"\b(?:maybe|perhaps|might|possibly|not sure|unsure|some ?day|one day|i wonder|wondering|i guess|toying with|"
+    r"mungkin|vielleicht|peut-être|quizás?|talvez|forse|misschien|kanske|może)\b|может быть|也许|或许|说不定|"
+    r"もしかして|かもしれない",
+    re.IGNORECASE,
+)
+"""A guess, of what comes after it."""
+_IMAGINED = re.compile(
+    r"\b(?:what if|if (?:i|we) (?:ever |only |just )?(?:were|was|had|could|win|won)|"
+    r"if (?:money|it|only|my|our)\b[^.!?]{0,30}?\b(?:were|was|had|could|would|weren't|wasn't)|"
+    r"were (?:i|we)|hypothetical\w*|suppos(?:e|ing)|imagin(?:e|ing)|in theory|would be nice|could be fun|let's say|"
+    r"say (?:i|we) (?:were|had|won)|"
+    r"(?:i|we) wish|in another life|pretend\w*|in case (?:i|we)|wenn (?:ich|wir)\b[^.!?]{0,40}?\b(?:wär\w*|hätt\w*|"
+    r"könnt\w*)|angenommen|si (?:yo )?(?:fuera|fuese|tuviera|pudiera|fuéramos|tuviéramos)|si j'(?:étais|avais)|"
+    r"se (?:eu )?(?:fosse|tivesse|pudesse)|se (?:io )?(?:fossi|avessi)|kalau(?:lah)? (?:saya|aku|kami)|sekiranya|"
+    r"seandainya|andai\w*|als ik\b[^.!?]{0,40}?\b(?:was|had|zou))\b|если бы|如果|假如|要是|もし",
+    re.IGNORECASE,
+)
+"""What is only imagined, all of its sentence."""
+_STILL_OPEN = re.compile(
+    r"\b(?:consider\w*|think\w* (?:about|of)|might|may|maybe|perhaps|possibl\w*|unsure|undecided|not sure|wonder\w*|"
+    r"dream\w*|idea|interested|would like|someday|wish\w*|if)\b",
+    re.IGNORECASE,
+)
+_ACKNOWLEDGING = re.compile(
+    r"ok|okay|k|kk|thanks|thank|you|thx|ty|cool|great|nice|good|hi|hello|hey|bye|goodbye|got|it|alright|perfect|lovely|"
+    r"awesome|fine|hmm?|oh|ah|lol|haha|cheers|much|so|very|wow|welcome|night|morning|evening|danke|merci|gracias|"
+    r"obrigad[oa]|terima|kasih|grazie|tak"
+)
+_OPENING = r"^(?:(?:oh|ah|um|well|hi|hey|hello|ok|okay|great|perfect|thanks|thank you|lovely)\b[\s,.!…-]*)*"
+_AFFIRMS = re.compile(
+    _OPENING + r"(?:yes|yep|yeah|yup|yess|correct|right|exactly|indeed|sure|absolutely|definitely|certainly|of course|"
+    r"precisely|true|that(?:'s| is) (?:right|correct|it|me|true|fine|the one)|that works|"
+    r"sounds (?:good|great|right|fine)|"
+    r"please do|go ahead|go for|let's|book it|(?:i|we)(?:'ll| will)? take|i do|we do|i am|we are|it is|they are|deal|"
+    r"agreed|confirm\w*|both|always|the (?:first|second|third|last|former|latter|other)|option \w+|that one|this one|"
+    r"ja|jawohl|genau|stimmt|richtig|doch|oui|exactement|c'est ça|sí|si|claro|correcto|exacto|sim|isso|exato|certo|sì|"
+    r"esatto|giusto|ya|iya|betul|benar|setuju|да|верно|точно|はい|そうです|是|是的|对|對|没错|好的?|نعم|صحيح|evet|네)"
+    r"(?!\w)"
+)
+_DENIES = re.compile(
+    _OPENING + r"(?:no|nope|nah|never|not|neither|none|wrong|incorrect|i don't|we don't|i'm not|nein|nie|non|jamais|"
+    r"nunca|não|tidak|tak|bukan|нет|никогда|いいえ|不是|不|لا|hayır|아니요)(?!\w)"
+)
+_TAKES_BACK = re.compile(
+    r"\b(?:but|except|actually|not|no longer|instead|wait|aber|sondern|pero|mas|tapi|tetapi|mais)\b"
+)
+_NEGATES = re.compile(
+    r"\b(?:not?|never|none|nothing|without|cannot|\w+n't|dislikes?|avoids?|refuses?|hates?|nicht|kein\w*|nie|ne|pas|"
+    r"jamais|nunca|não|tidak|tak|bukan|нет|не)\b|不|没",
+    re.IGNORECASE,
+)
+_ASKS_TO_FORGET = re.compile(
+    r"\b(?:forget|delete|remove|erase|scrap|drop|discard|stop (?:remembering|keeping)|don't (?:remember|keep|store)|"
+    r"no longer|not any ?more|anymore|take (?:it|that) back|never mind|cancel\w*|instead|wrong|not true|"
+    r"vergiss|lösch\w*|vergessen|oublie\w*|efface\w*|olvid\w*|borr\w*|esque[cç]\w*|apag\w*|dimentica\w*|cancella\w*|lupakan|padam\w*|"
+    r"hapus\w*|забудь\w*|удали\w*)\b|忘|删|削除",
+    re.IGNORECASE,
+)
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_CLAUSE = re.compile(
+    r"[,;:–—]\s|\s[-–—]\s|\s(?:but|although|though|while|and|aber|und|pero|mas|tapi|mais|et|y|e|dan)\s|，|；"
+)
+_OWN_CLAUSE = 6
+"""Words before a guess that make up a clause of their own: "I sent it in to see how others might like it"."""
+_TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
+_DECIMAL = re.compile(r"(\d+(?:[.,'’]\d{3})*?)(?:[.,](\d{1,2}|\d{4,}))?")
+_COUNTABLE = 15
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_DATE = re.compile(
+    rf"\d{{4}}-\d\d(?:-\d\d)?(?:T[\d:.]+Z?)?|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}})?|"
+    rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|\b(?:19|20)\d\d\b",
+    re.IGNORECASE,
+)
+_LONG_NUMBER = 7
+"""Digits from which a number is compared by its last ones, however it is grouped: +60 12-345 6789, 0123456789."""
+_SCALES = {"k": 1_000, "thousand": 1_000, "tausend": 1_000, "mil": 1_000, "ribu": 1_000, "hundred": 100,
+           "m": 1_000_000, "mio": 1_000_000, "million": 1_000_000, "juta": 1_000_000}  # fmt: skip
+_CURRENCIES = str.maketrans({"€": " eur ", "$": " usd ", "£": " gbp ", "¥": " jpy "})
+
+
+def _folded(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.translate(_CURRENCIES)).casefold()
+    return unicodedata.normalize("NFKC", "".join(char for char in plain if not unicodedata.combining(char)))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_folded(text).split())
+
+
+_COUNTS: dict[str, int] = {
+    word: number
+    for number, words in {
+        0: "zero nil",
+        1: "one single alone solo myself eins einen satu uno una um uma un une één 一",
+        2: "two both couple pair twice zwei dua dos dois duas deux due twee 二 两",
+        3: "three triple drei tiga tres três trois tre drie 三",
+        4: "four vier empat cuatro quatro quatre quattro 四",
+        5: "five fünf lima cinco cinq cinque vijf 五",
+        6: "six sechs enam seis sei zes 六",
+        7: "seven sieben tujuh siete sete sept sette zeven 七",
+        8: "eight acht lapan delapan ocho oito huit otto 八",
+        9: "nine neun sembilan nueve nove neuf negen 九",
+        10: "ten zehn sepuluh diez dez dix dieci tien 十",
+        11: "eleven elf", 12: "twelve dozen zwölf", 13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen",
+        17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty zwanzig", 30: "thirty", 40: "forty", 50: "fifty",
+        60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
+    }.items()
+    for word in _folded(words).split()
+}  # fmt: skip
+_EMPTY = _words(
+    """a an the this that these those of to in on at for with and or as by from it its their there is are be being
+    been am was were has have had having do does did doing will would shall can may also very really just quite
+    so too about user users traveller travellers traveler travelers customer customers client clients guest
+    person they he she them his her him who i me my mine we our us you your yes no true false none not like
+    likes liked love loves prefer prefers preferred want wants wanted need needs needed plan plans planned
+    planning say says said wish wishes always never usually currently generally please s t m re ll ve d der die
+    das ein eine und mit für von zu im am ist sind de la el los las un una y en con para que es o os as e em com
+    por le les des du et à est di il yang dan ini itu untuk dengan ialah adalah saya ich i'm"""
+)
+_ENGLISH = _words(
+    """the i we my our you and with it that this have please what would for not of to are is how where when your"""
+)
+_ENGLISH_SHARE = 0.12
+_LANGUAGES: dict[str, str] = {
+    "spanish": "español espanol castellano", "german": "deutsch", "french": "français francais",
+    "italian": "italiano", "portuguese": "português portugues", "dutch": "nederlands", "malay": "melayu bahasa",
+    "indonesian": "indonesia bahasa", "bahasa": "malay indonesian", "chinese": "中文 汉语 mandarin cantonese",
+    "mandarin": "中文 chinese", "japanese": "日本語", "korean": "한국어", "arabic": "العربية", "russian": "русски",
+    "turkish": "türkçe", "polish": "polski", "swedish": "svenska", "danish": "dansk", "norwegian": "norsk",
+    "english": "inggeris inggris englisch anglais inglés ingles inglês inglese engels",
+}  # fmt: skip
+"""What a language is called in itself, and next to it."""
+
+_NEAR: dict[str, str] = {
+    "vegetarian": "meat veggie daging fleisch carne viande", "vegan": "animal dairy plants plant",
+    "halal": "muslim pork", "low": "cheap tight small", "cheap": "low tight", "high": "luxury generous expensive",
+    "couple": "wife husband", "family": "kids children", "children": "kids", "kids": "children",
+    "eur": "euro euros", "usd": "dollar dollars", "gbp": "pound pounds quid", "myr": "ringgit rm",
+    "rm": "ringgit myr", "jpy": "yen",
+}  # fmt: skip
+"""Words from which a careful person would come to a value. They aren't the same, so a person has a look."""
+
+
+# ------------------------------------------------------------------------------------------------- reading the turns
+
+
+def acknowledges(text: str) -> bool:
+    """Whether a text says no more than "ok, thanks"."""
+    words = re.findall(r"\w+", normalized(text))
+    return all(map(_ACKNOWLEDGING.fullmatch, words))
+
+
+def heard(turns: Iterable[Turn]) -> list[Turn]:
+    """The user's turns that say anything."""
+    return [turn for turn in turns if turn.role == "user" and not acknowledges(turn.text)]
+
+
+def holds(turn: Turn, quote: str) -> bool:
+    """Whether a quote stands in a turn, however its white space, case, quotes and dashes are typed."""
+    wanted = _comparable(quote)
+    return bool(wanted) and wanted in _comparable(turn.text)
+
+
+def answered(turn: Turn, window: Sequence[Turn]) -> Turn | None:
+    """The assistant's turn that a user's turn confirms: the one right before it, where it says yes to it."""
+    before = _before(turn, window)
+    if before is None or not _AFFIRMS.match(_typed(turn.text)) or is_hedged(turn.text):
+        return None
+    return before
+
+
+def asks_to_forget(turns: Iterable[Turn]) -> bool:
+    """Whether one of the user's turns takes something back or asks to forget."""
+    return any(turn.role == "user" and _ASKS_TO_FORGET.search(turn.text) for turn in turns)
+
+
+def speaks_of(text: str, turns: Iterable[Turn]) -> bool:
+    """Whether one of the user's turns has a word or number of a statement."""
+    return bool(_parts(text).found_in([turn.text for turn in turns if turn.role == "user"]))
+
+
+def is_hedged(sentence: str) -> bool:
+    """Whether a sentence guesses or imagines rather than says."""
+    return bool(_HEDGE.search(sentence) or _IMAGINED.search(sentence))
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE.split(text) if part and part.strip()] or [text]
+
+
+def _before(turn: Turn, window: Sequence[Turn]) -> Turn | None:
+    """The assistant's turn that a user's turn comes right after; what tools and the system said stands between."""
+    place = next((number for number, each in enumerate(window) if each.id == turn.id), 0)
+    for each in reversed(window[:place]):
+        if each.role == "assistant":
+            return each
+        if each.role == "user":
+            return None
+    return None
+
+
+def _denied(turn: Turn, window: Sequence[Turn]) -> Turn | None:
+    return _before(turn, window) if _DENIES.match(_typed(turn.text)) else None
+
+
+def _typed(text: str) -> str:
+    """Typographic quotes and dashes as typed ones."""
+    plain = normalized(text).translate({ord(char): "'" for char in "‘’‚‛`´"} | {ord(char): '"' for char in "“”„«»"})
+    return re.sub("[‐-―]", "-", plain)
+
+
+def _comparable(text: str) -> str:
+    return _typed(text).strip(" .,;:!?…\"'")
+
+
+# ------------------------------------------------------------------------------------------------------- statements
+
+
+def of_statement(
+    text: str, *, cited: Sequence[Turn], window: Sequence[Turn], known: Sequence[str] = (), quoted: bool = False
+) -> Finding:
+    """What the turns say of a statement that cites some of them.
+
+    `known`: statements that it changes or replaces; their words need no evidence again. `quoted`: whether a quote of
+    the user's is given for it, so that a statement in other words has been borne out by a person's own.
+    """
+    wanted = _parts(_DATE.sub(" ", text)).without(known)
+    if not wanted:
+        return "borne_out"
+    own = [turn for turn in cited if turn.role == "user"]
+    confirmed = [each for turn in own if (each := answered(turn, window)) is not None]
+    if _NEGATES.search(text):
+        confirmed += [each for turn in own if (each := _denied(turn, window)) is not None]
+    said = [turn.text for turn in (*own, *confirmed)]
+    missing = wanted.missing_in(said)
+    said_somewhere = missing.missing_in([turn.text for turn in window if turn.role == "user"])
+    elsewhere = said_somewhere.found_in([turn.text for turn in window if turn.role != "user"])
+    if elsewhere.exact or 2 * len(elsewhere) > len(wanted):
+        return "said_by_others" if elsewhere.exact or _is_english(own) else "unsupported"
+    if len(missing) < len(wanted) or confirmed or quoted:
+        return "borne_out"
+    return "said_by_others" if elsewhere and 2 * len(elsewhere) >= len(wanted) else "unsupported"
+
+
+def is_speculation(text: str, *, cited: Sequence[Turn], quote: str | None) -> bool:
+    """Whether a statement is put as if it were settled, from nothing but "maybe" and "what if".
+
+    `quote`: where one is given, only the sentences that it stands in count.
+    """
+    if _STILL_OPEN.search(text):
+        return False
+    said = [sentence for turn in cited if turn.role == "user" for sentence in _with_quote(quote, turn)]
+    told = [_told_apart(sentence) for sentence in said]
+    settled, guessed = ([each for pair in told for each in pair[number]] for number in (0, 1))
+    if not settled or not guessed:
+        return bool(guessed)
+    words = _parts(text)
+    return bool(words.found_in(guessed)) and not words.found_in(settled)
+
+
+def _with_quote(quote: str | None, turn: Turn) -> list[str]:
+    """The sentences of a turn that a quote stands in; all where it is in none, or there is none."""
+    wanted, there = _comparable(quote or ""), _sentences(turn.text)
+    return [each for each in there if wanted and wanted in _comparable(each)] or there
+
+
+# ----------------------------------------------------------------------------------------------------------- values
+
+
+def of_value(path: Sequence[str], value: str, window: Sequence[Turn]) -> Finding:
+    """What a window says of a profile's value. All of the user's turns count.
+
+    Life cycle, locale and language may be told by how somebody writes and what they ask for; where the user writes
+    plain English, another language has to be named.
+    """
+    said = heard(window)
+    if not said:
+        return "said_by_others" if any(turn.role != "user" for turn in window) else "not_said"
+    if path[0] == "preferred_language":
+        return _of_language(value, said, window)
+    if path[0] == "locale":
+        return _of_locale(value, window)
+    return _of_attribute(path[-1], value, said, window) if path[0] == "attributes" else "borne_out"
+
+
+def _of_attribute(key: str, value: str, said: Sequence[Turn], window: Sequence[Turn]) -> Finding:
+    words = _parts(value)
+    settled, guessed = _settled(said, window)
+    if not words:  # yes, no, none: whether the thing itself was spoken of
+        return "borne_out" if len(_parts(key).found_in(settled)) else "unsupported"
+    missing = words.missing_in(settled)
+    found = len(words) - len(missing)
+    if not missing:
+        return "unsupported" if _is_denied(value, settled) else "borne_out"
+    others = missing.found_in([turn.text for turn in window if turn.role != "user"])
+    imagined = missing.found_in(guessed)
+    if imagined.exact or others.exact:
+        return "speculation" if imagined.exact else "said_by_others"
+    if found:
+        told = not missing.numbers and not others and not imagined and (bool(words.numbers) or 2 * found >= len(words))
+        return "borne_out" if told else "unsupported"
+    if imagined:
+        return "speculation"
+    if others:
+        return "said_by_others"
+    near = _parts(" ".join([*(_NEAR.get(word, "") for word in words.words), *([] if words.numbers else [key])]))
+    is_counted = bool(words.numbers) and not words.exact
+    return "unsupported" if near.found_in(settled) or is_counted or not _is_english(said) else "not_said"
+
+
+def _of_language(value: str, said: Sequence[Turn], window: Sequence[Turn]) -> Finding:
+    if not _is_english(said) or normalized(value).startswith(("en", "english")):
+        return "borne_out"
+    names = _parts(" ".join([value, *(_LANGUAGES.get(word, "") for word in normalized(value).split())]))
+    settled, guessed = _settled(said, window)
+    if names.found_in(settled):
+        return "borne_out"
+    if names.found_in(guessed):
+        return "speculation"
+    others = names.found_in([turn.text for turn in window if turn.role != "user"])
+    return "said_by_others" if others else "unsupported"
+
+
+def _of_locale(value: str, window: Sequence[Turn]) -> Finding:
+    parts = "[-_]".join(map(re.escape, re.split("[-_]", value)))
+    written = re.compile(rf"(?<![^\W_]){parts}(?![^\W_])", re.IGNORECASE)
+    roles = {turn.role for turn in window if len(value) > 2 and written.search(turn.text)}
+    return "said_by_others" if roles and "user" not in roles else "borne_out"
+
+
+def _settled(said: Sequence[Turn], window: Sequence[Turn]) -> tuple[list[str], list[str]]:
+    """What the user says, and what they confirm; and what they only guess or imagine."""
+    settled: list[str] = []
+    guessed: list[str] = []
+    for turn in said:
+        for sentence in _sentences(turn.text):
+            plain, open_ = _told_apart(sentence)
+            settled += plain
+            guessed += open_
+        asked = answered(turn, window)
+        if asked is not None and not _TAKES_BACK.search(_typed(turn.text)):
+            settled += [each for each in _sentences(asked.text) if not re.search(r"\bor\b", each)]
+    return settled, guessed
+
+
+def _told_apart(sentence: str) -> tuple[list[str], list[str]]:
+    """What of a sentence is said, and what is guessed. What is imagined is so from the start to the end.
+
+    "I live in Penang, maybe I'll move": a guess reaches to the end of its sentence, and not to the clause before it.
+    """
+    if _IMAGINED.search(sentence):
+        return [], [sentence]
+    hedge = _HEDGE.search(sentence)
+    if hedge is None:
+        return [sentence], []
+    before = [found.end() for found in _CLAUSE.finditer(sentence, 0, hedge.start())]
+    start = before[-1] if before else hedge.start() if len(sentence[: hedge.start()].split()) >= _OWN_CLAUSE else 0
+    return ([sentence[:start]] if start else []), [sentence[start:]]
+
+
+def _is_denied(value: str, settled: Sequence[str]) -> bool:
+    """Whether the value stands only behind a "not": "I'm not a vegetarian"."""
+    denied = re.compile(
+        rf"\b(?:not|n't|no longer|never)\s+(?:an?\s+|the\s+|in\s+|from\s+|really\s+)*{re.escape(_typed(value))}"
+    )
+    typed = [_typed(text) for text in settled]
+    holding = [text for text in typed if _typed(value) in text]
+    return bool(holding) and all(denied.search(text) for text in holding)
+
+
+def _is_english(turns: Sequence[Turn]) -> bool:
+    """Whether the turns are plainly English, so that words of English can be looked for in them."""
+    words = [word for turn in turns for word in re.findall(r"[^\W\d_]+", normalized(turn.text))]
+    return bool(words) and sum(word in _ENGLISH for word in words) >= _ENGLISH_SHARE * len(words)
+
+
+# ------------------------------------------------------------------------------------------------ words and numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The words that carry a text's meaning, and its numbers."""
+
+    words: frozenset[str]
+    numbers: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.words) + len(self.numbers)
+
+    @property
+    def exact(self) -> bool:
+        """Whether a number is among them that nobody comes to by counting: ten and more."""
+        return any(len(number) > 1 for number in self.numbers)
+
+    def found_in(self, texts: Sequence[str]) -> _Parts:
+        """Those that stand in one of the texts."""
+        looked_at = [_indexed(text) for text in texts]
+        return _Parts(
+            frozenset(word for word in self.words if any(text.has_word(word) for text in looked_at)),
+            frozenset(number for number in self.numbers if any(text.has_number(number) for text in looked_at)),
+        )
+
+    def missing_in(self, texts: Sequence[str]) -> _Parts:
+        """Those that stand in none of the texts."""
+        found = self.found_in(texts)
+        return _Parts(self.words - found.words, self.numbers - found.numbers)
+
+    def without(self, texts: Sequence[str]) -> _Parts:
+        """`missing_in`, but for all of them where nothing would be left."""
+        return self.missing_in(texts) if texts else self
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """A text, to look words and numbers up in."""
+
+    words: frozenset[str]
+    stems: dict[str, list[str]]
+    numbers: frozenset[str]
+    digits: str
+
+    def has_word(self, word: str) -> bool:
+        return word in self.words or any(_are_forms(word, other) for other in self.stems.get(word[:_STEM], ()))
+
+    def has_number(self, number: str) -> bool:
+        return number in self.numbers or (len(number) >= _LONG_NUMBER and number[-_LONG_NUMBER:] in self.digits)
+
+
+_STEM = 4
+
+
+def _are_forms(one: str, other: str) -> bool:
+    """Whether two words have most of the shorter one in common, from its start: vegetarian, Vegetarier."""
+    shorter = min(len(one), len(other))
+    size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), shorter)
+    return size >= _STEM and size >= 0.7 * shorter
+
+
+def _parts(text: str) -> _Parts:
+    words, numbers = _read(text)
+    return _Parts(frozenset(word for word in words if word not in _EMPTY), frozenset(numbers))
+
+
+@lru_cache(maxsize=2_048)
+def _indexed(text: str) -> _Indexed:
+    words, numbers = _read(text)
+    stems: dict[str, list[str]] = {}
+    for word in set(words):
+        stems.setdefault(word[:_STEM], []).append(word)
+    return _Indexed(frozenset(words), stems, frozenset(numbers), re.sub(r"\D", "", text))
+
+
+def _read(text: str) -> tuple[list[str], list[str]]:
+    """The words and the numbers of a text, as they are compared; "two thousand five hundred" is one number."""
+    words: list[str] = []
+    numbers: list[str] = []
+    total: float | None = None
+    part: float | None = None
+    for token in _TOKEN.findall(_folded(text)):
+        scale, value = _SCALES.get(token), _value(token)
+        if part is not None and scale is not None:
+            part *= scale
+        elif value is None:
+            total = part = None
+            words += _split(token) if not token[0].isdigit() else ()
+            numbers += [token] if token[0].isdigit() else ()
+            continue
+        elif (
+            part is not None
+            and not token[0].isdigit()
+            and value < part
+            and (part >= 100 or (part >= 20 and value < 10))
+        ):
+            total, part = (total or 0) + part, value
+        else:
+            total, part = None, value
+            numbers.append("")
+        numbers[-1] = _plain((total or 0) + part)
+    return words, numbers
+
+
+def _goes_on(part: float, value: float, token: str) -> bool:
+    """Whether a word for a number adds to the one before it: thousand five, twenty five."""
+    return not token[0].isdigit() and value < part and (part >= 100 or (part >= 20 and value < 10))
+
+
+def _value(token: str) -> float | None:
+    """What a number or a word for one comes to; None for another word, and for a number that isn't counted with."""
+    if not token[0].isdigit():
+        return _COUNTS.get(token)
+    if len(token) > _COUNTABLE:
+        return None
+    if _THOUSANDS.fullmatch(token):
+        return float(re.sub(r"\D", "", token))
+    decimal = _DECIMAL.fullmatch(token)
+    return float(re.sub(r"\D", "", decimal[1]) + f".{decimal[2] or 0}") if decimal else None
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def _split(word: str) -> Iterator[str]:
+    """A word; of a script without spaces, its pairs of characters."""
+    if not _UNSPACED.fullmatch(word) or len(word) < 3:
+        yield word
+        return
+    yield from (word[at : at + 2] for at in range(len(word) - 1))

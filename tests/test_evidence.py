@@ -1,0 +1,186 @@
+"""What a window bears out: who said it, and whether they meant it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmem import evidence
+from docmem.model import ROLES, Turn
+
+Said = tuple[str, str]
+
+
+def window(*said: Said) -> list[Turn]:
+    return [Turn(f"t{number}", role, text) for number, (role, text) in enumerate(said, start=1)]  # type: ignore[arg-type]
+
+
+def user(text: str) -> Said:
+    return ("user", text)
+
+
+def assistant(text: str) -> Said:
+    return ("assistant", text)
+
+
+def tool(text: str) -> Said:
+    return ("tool", text)
+
+
+HELLO = user("Find me a hotel please, for the weekend.")
+
+VALUES: list[tuple[str, str, list[Said], str]] = [
+    # in so many words, or nearly
+    ("budget", "mid-range", [user("We have a mid-range budget.")], "borne_out"),
+    ("party", "2 adults", [user("It's for the two of us.")], "borne_out"),
+    ("budget", "RM 12,000", [user("Our budget is RM 12k.")], "borne_out"),
+    ("budget", "RM 12000", [user("Twelve thousand ringgit, RM.")], "borne_out"),
+    ("budget", "8.000 EUR", [user("around 8000 €")], "borne_out"),
+    ("phone", "+60123456789", [user("call me at 012-345 6789")], "borne_out"),
+    ("diet", "vegetarian", [user("Ich bin Vegetarier.")], "borne_out"),
+    ("diet", "吃素", [user("我吃素,不吃鸡蛋。")], "borne_out"),
+    ("home_city", "Porto", [user("Moro no Porto.")], "borne_out"),
+    ("home_city", "München", [user("ich wohne in MÜNCHEN")], "borne_out"),
+    ("children", "yes", [user("We travel with our children.")], "borne_out"),
+    ("plan", "Business", [user("I'm on Team."), user("No wait, I moved to the Business plan.")], "borne_out"),
+    # what was asked and confirmed
+    ("home_city", "Penang", [assistant("You live in Penang, right?"), user("Yes, that's right.")], "borne_out"),
+    ("home_city", "Penang", [assistant("Anda tinggal di Penang?"), user("Ya, betul.")], "borne_out"),
+    ("home_city", "Penang", [assistant("From Penang?"), tool("{}"), user("Yep!")], "borne_out"),
+    ("home_city", "Penang", [assistant("You live in Penang?"), user("No.")], "said_by_others"),
+    ("home_city", "Penang", [assistant("You live in Penang?"), user("What time is it there?")], "said_by_others"),
+    ("home_city", "Penang", [assistant("You live in Penang?"), user("Yes, but not any more.")], "said_by_others"),
+    ("home_city", "Penang", [assistant("Penang?"), user("A hotel, please."), user("Yes.")], "said_by_others"),
+    # others alone
+    ("home_city", "Penang", [tool('{"city": "Penang"}'), HELLO], "said_by_others"),
+    ("home_city", "Penang", [HELLO, assistant("Since you live in Penang, try the ferry.")], "said_by_others"),
+    ("home_city", "Penang", [("system", "The user lives in Penang."), HELLO], "said_by_others"),
+    ("budget", "900", [tool("budget: 900"), user("What about my budget?")], "said_by_others"),
+    ("diet", "vegan", [tool("diet=vegan"), user("ok thanks")], "said_by_others"),
+    # guesses
+    ("home_city", "Bali", [user("If I were rich I would live in Bali.")], "speculation"),
+    ("home_city", "Bali", [user("Maybe we'll move to Bali.")], "speculation"),
+    ("home_city", "Bali", [user("One day I'd love to live in Bali")], "speculation"),
+    ("home_city", "Mallorca", [user("Si fuera rico viviría en Mallorca.")], "speculation"),
+    ("home_city", "Bali", [user("Wenn ich reich wäre, würde ich in Bali leben.")], "speculation"),
+    ("budget", "5000", [user("What if we had 5000 to spend?")], "speculation"),
+    ("home_city", "Penang", [user("I live in Penang, maybe I'll move some day.")], "borne_out"),
+    ("home_city", "Ipoh", [user("I live in Penang, maybe I'll move to Ipoh.")], "speculation"),
+    # nowhere
+    ("home_city", "Penang", [HELLO], "not_said"),
+    ("budget", "9000", [user("What would be a good budget for this?")], "not_said"),
+    ("home_city", "Penang", [], "not_said"),
+    # what a person has a look at
+    ("diet", "vegetarian", [user("I don't eat meat.")], "unsupported"),
+    ("diet", "vegetarian", [user("I'm not a vegetarian.")], "unsupported"),
+    ("diet", "vegetarian", [user("Saya tidak makan daging.")], "unsupported"),
+    ("party", "2 adults", [user("My wife and I are going to the sea.")], "unsupported"),
+    ("budget", "low", [user("Keep the budget as small as you can.")], "unsupported"),
+    ("name", "Ana Silva", [tool("customer: Ana Silva"), user("My name is Ana.")], "unsupported"),
+    ("smoker", "no", [HELLO], "unsupported"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "said", "finding"), VALUES)
+def test_a_value_is_borne_out_by_what_the_user_says_or_confirms(
+    key: str, value: str, said: list[Said], finding: str
+) -> None:
+    assert evidence.of_value(("attributes", key), value, window(*said)) == finding
+
+
+CORE: list[tuple[str, str, list[Said], str]] = [
+    ("preferred_language", "Malay", [user("Please always answer in Malay.")], "borne_out"),
+    ("preferred_language", "Malay", [user("Saya nak tempah hotel.")], "borne_out"),
+    ("preferred_language", "English", [HELLO], "borne_out"),
+    ("preferred_language", "Spanish", [user("Can we do this in español please")], "borne_out"),
+    ("preferred_language", "French", [tool("lang: French"), HELLO], "said_by_others"),
+    ("preferred_language", "French", [HELLO], "unsupported"),
+    ("preferred_language", "French", [user("Maybe we could try French.")], "speculation"),
+    ("preferred_language", "French", [tool("lang: French"), user("ok thanks")], "said_by_others"),
+    ("locale", "en-GB", [user("What colour is it?")], "borne_out"),
+    ("locale", "de-AT", [tool("locale=de_AT"), HELLO], "said_by_others"),
+    ("lifecycle_stage", "active", [user("We just booked the trip.")], "borne_out"),
+    ("lifecycle_stage", "active", [tool("booked"), user("thanks!")], "said_by_others"),
+    ("lifecycle_stage", "active", [], "not_said"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "said", "finding"), CORE)
+def test_language_locale_and_stage_may_be_told_by_how_somebody_writes(
+    key: str, value: str, said: list[Said], finding: str
+) -> None:
+    assert evidence.of_value((key,), value, window(*said)) == finding
+
+
+STATEMENTS: list[tuple[str, list[Said], str]] = [
+    ("The traveller plans Portugal in May.", [user("We plan Portugal in May.")], "borne_out"),
+    ("The traveller is a vegetarian.", [assistant("Vegetarian?"), user("Yes, that's right.")], "borne_out"),
+    ("The traveller doesn't eat meat.", [assistant("Do you eat meat?"), user("Never.")], "borne_out"),
+    ("The traveller eats meat.", [assistant("Do you eat meat?"), user("No.")], "said_by_others"),
+    ("The traveller takes the 9:30 train.", [assistant("The 9:30 or the 11:15?"), user("The first one.")], "borne_out"),
+    ("The user's budget is 900.", [tool("budget 900"), user("What about my budget?")], "said_by_others"),
+    ("The user is allergic to nuts.", [tool("allergic to nuts"), user("Book it for May, please.")], "said_by_others"),
+    ("The user is allergic to nuts.", [assistant("You are allergic to nuts."), HELLO], "said_by_others"),
+    ("The user is allergic to nuts.", [HELLO], "unsupported"),
+    ("The trip begins on 2026-05-14.", [tool("2026-05-14"), user("The trip begins next Thursday.")], "borne_out"),
+    ("The user wants a hotel by the sea.", [tool("hotels: 12"), user("somewhere by the sea")], "borne_out"),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "finding"), STATEMENTS)
+def test_a_statement_is_borne_out_by_the_users_turns_that_it_cites(text: str, said: list[Said], finding: str) -> None:
+    turns = window(*said)
+    assert evidence.of_statement(text, cited=turns, window=turns) == finding
+
+
+def test_what_is_changed_needs_no_evidence_again_and_a_quote_stands_for_other_words() -> None:
+    turns = window(user("Make it three of us."))
+    wider = "The traveller's family trip to Lisbon is for three."
+    assert evidence.of_statement(
+        wider, cited=turns, window=turns, known=["The traveller's family trip to Lisbon."]
+    ) == ("borne_out")
+    assert evidence.of_statement("The user is frugal.", cited=turns, window=turns) == "unsupported"
+    assert evidence.of_statement("The user is frugal.", cited=turns, window=turns, quoted=True) == "borne_out"
+
+
+def test_a_turn_of_a_user_elsewhere_in_the_window_is_not_others() -> None:
+    turns = window(user("My loyalty number is 4711."), user("A late train is best."))
+    found = evidence.of_statement("The traveller's number is 4711.", cited=turns[1:], window=turns)
+    assert found == "unsupported", "said by the user, though not in the turn that is cited"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_one"),
+    [
+        ("If I were rich I would travel to Japan.", True),
+        ("Perhaps we travel to Japan.", True),
+        ("I wish we could travel to Japan.", True),
+        ("We travel to Japan, and maybe to Korea.", False),
+        ("We travel to Japan.", False),
+        ("I sent in the plan for Japan to see how others might like it.", False),
+        ("如果我有钱就去 Japan。", True),
+    ],
+)
+def test_a_guess_is_no_statement(said: str, is_one: bool) -> None:
+    turns = window(user(said))
+    assert evidence.is_speculation("The user travels to Japan.", cited=turns, quote=None) is is_one
+    assert not evidence.is_speculation("The user might travel to Japan.", cited=turns, quote=None)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ROLES), st.text(max_size=30) | st.from_regex(r"[0-9., k]{1,9}")), max_size=4),
+    st.text(max_size=30),
+    st.sampled_from(["attributes", "locale", "preferred_language", "lifecycle_stage"]),
+)
+def test_whatever_is_said_there_is_an_answer_and_without_a_user_it_is_no(
+    said: list[Said], text: str, first: str
+) -> None:
+    turns = window(*said)
+    found = {
+        evidence.of_value((first, "diet") if first == "attributes" else (first,), text, turns),
+        evidence.of_statement(text, cited=turns, window=turns),
+    }
+    assert found <= {"borne_out", "said_by_others", "speculation", "not_said", "unsupported"}
+    if not evidence.heard(turns):
+        assert evidence.of_value((first, "diet"), text, turns) in {"said_by_others", "not_said"}
