@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, Self, TypeAlias, final
 
 from docmem.errors import ConfigError, InputError
 from docmem.names import subject_of_id, subject_of_phone
@@ -19,19 +20,69 @@ from docmem.names import subject_of_id, subject_of_phone
 Mode: TypeAlias = Literal["jwt", "dev"]
 """How a deployment knows people: by signed tokens and webhooks, or, on a developer's machine, also by a header."""
 
-_MADE_HERE = object()
+_log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class VerifiedPhone:
-    """A phone number (E.164) that somebody we trust has checked. Made by `phone_from_jwt`, `phone_from_webhook`."""
+    """A phone number (E.164) that somebody we trust has checked. Made by `phone_from_jwt`, `phone_from_webhook`.
 
-    e164: str
-    _made_by: object = None
+    No dataclass: `dataclasses.replace` would put another number into one that was checked. It can't be made, changed,
+    copied, pickled or subclassed from outside; one that was smuggled in otherwise has no number.
+    """
 
-    def __post_init__(self) -> None:
-        if self._made_by is not _MADE_HERE:
-            raise TypeError("a VerifiedPhone comes from phone_from_jwt or phone_from_webhook, not from a bare number")
+    __slots__ = ("__weakref__",)
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Raises `TypeError`, always."""
+        raise TypeError("a VerifiedPhone comes from phone_from_jwt or phone_from_webhook, not from a bare number")
+
+    def __init_subclass__(cls) -> None:
+        """Raises `TypeError`: a class of somebody else's checks nothing."""
+        raise TypeError("VerifiedPhone has no subclasses")
+
+    @property
+    def e164(self) -> str:
+        """The number, as `phonenumbers` formats it. Raises `TypeError` for one that no check has made."""
+        number = _checked.get(id(self))
+        if number is None:
+            raise TypeError("no check has made this VerifiedPhone")
+        return number
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same number."""
+        return self.e164 == other.e164 if isinstance(other, VerifiedPhone) else NotImplemented
+
+    def __hash__(self) -> int:
+        """By the number."""
+        return hash(self.e164)
+
+    def __repr__(self) -> str:
+        """The last digits only: it ends up in logs."""
+        return f"VerifiedPhone(…{self.e164[-2:]})"
+
+    def __copy__(self) -> NoReturn:
+        """Raises `TypeError`."""
+        raise TypeError("a VerifiedPhone isn't copied: it stands for a check that was made once")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Raises `TypeError`."""
+        self.__copy__()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raises `TypeError`: bytes prove nothing."""
+        raise TypeError("a VerifiedPhone isn't pickled: whoever reads it back has checked nothing")
+
+
+_checked: dict[int, str] = {}
+"""The number of each VerifiedPhone there is, by its `id`: outside of it, so that nothing can be set on it."""
+
+
+def _issued(number: str) -> VerifiedPhone:
+    phone = object.__new__(VerifiedPhone)
+    _checked[id(phone)] = number
+    weakref.finalize(phone, _checked.pop, id(phone), None)
+    return phone
 
 
 def parse_phone(text: str, *, region: str | None = None) -> str:
@@ -78,7 +129,7 @@ def phone_from_jwt(
             leeway=leeway,
             options={"require": ["exp", "iss", "aud"]},
         )
-    except jwt.PyJWTError:
+    except (jwt.PyJWTError, UnicodeError, RecursionError):
         return None
     if claims.get("phone_number_verified") is not True:
         return None
@@ -86,19 +137,27 @@ def phone_from_jwt(
 
 
 def phone_from_webhook(
-    body: bytes, signature: str, *, secret: bytes, sender: Callable[[bytes], str | None]
+    body: bytes, signature: str | None, *, secret: bytes, sender: Callable[[bytes], str | None]
 ) -> VerifiedPhone | None:
     """The sender's phone of a messaging provider's webhook.
 
     `signature` is the hex HMAC-SHA256 of the raw body under `secret`, with or without `sha256=` in front (as WhatsApp
     sends it in X-Hub-Signature-256), compared in constant time before anything of the body is read. `sender` takes the
-    number out of the body. Returns None where the signature doesn't hold or there is no number.
+    number out of the body. Returns None where there is no signature, it doesn't hold, or `sender` finds no number or
+    fails: a body is whatever somebody sent, and it's nobody's then.
     """
+    if not secret or not isinstance(signature, str):
+        return None
     expected = hmac.new(secret, body, hashlib.sha256).hexdigest()
     given = signature.strip().removeprefix("sha256=").lower()
-    if not secret or not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
+    if not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
         return None
-    return _verified(sender(body))
+    try:
+        number = sender(body)
+    except Exception as error:  # noqa: BLE001 - a door: the host's reading of a body must not end the host's request
+        _log.warning("a webhook's sender could not be read: %s", type(error).__name__)
+        return None
+    return _verified(number)
 
 
 def phone_from_header(value: str | None, *, mode: Mode) -> VerifiedPhone | None:
@@ -115,10 +174,10 @@ def phone_from_header(value: str | None, *, mode: Mode) -> VerifiedPhone | None:
 
 
 def _verified(number: object) -> VerifiedPhone | None:
-    if not isinstance(number, str):
+    if not isinstance(number, str) or not number.strip():
         return None
     try:
-        return VerifiedPhone(parse_phone(number if number.startswith("+") else f"+{number}"), _MADE_HERE)
+        return _issued(parse_phone(number if number.startswith("+") else f"+{number}"))
     except InputError:
         return None
 

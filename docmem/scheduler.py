@@ -13,7 +13,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -163,7 +163,8 @@ class Queue:
 class Scheduler:
     """Runs consolidations in threads of this process.
 
-    `run` consolidates one job and says whether it is `done` or to `retry`; a `DocmemError` it raises is a retry.
+    `run` consolidates one job and says whether it is `done` or to `retry`; whatever it raises, or says instead, is a
+    retry, and in the end a dead letter.
     `enabled`: whether `schedule` does anything; None means what `DOCMEM_CONSOLIDATION_ENABLED` says.
     """
 
@@ -253,22 +254,27 @@ class Scheduler:
 
     def _attempt(self, job: Job) -> tuple[Ended, str]:
         try:
-            return self._run(job), "the run ended without being done"
+            ended = self._run(job)
         except DocmemError as error:
             _log.warning("consolidation failed: tenant=%s code=%s", job.tenant, error.code)
             return "retry", f"{error.code}: {error.message}"
         except Exception as error:  # noqa: BLE001 - a door: a bug in one job must not end the thread of the others
             _log.exception("consolidation broke: tenant=%s", job.tenant)
             return "retry", f"{type(error).__name__}: {error}"
+        if ended == "done":
+            return "done", ""
+        if ended != "retry":  # a run that forgot its return says nothing of what became of the window
+            _log.error("a run ended with %.80r, neither 'done' nor 'retry': tenant=%s", ended, job.tenant)
+            return "retry", f"the run ended with {ended!r:.80}, neither 'done' nor 'retry'"
+        return "retry", "the run ended without being done"
 
     def _tell(self, verb: str, write: Callable[[], None], job: Job) -> None:
         try:
             write()
-        except (DocmemError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a door: whoever keeps the letters, the others' jobs go on
             # Nothing is lost: the watermark hasn't moved, so a sweep finds the thread again.
             level = logging.CRITICAL if verb == "keep" else logging.WARNING
-            code = error.code if isinstance(error, DocmemError) else type(error).__name__
-            _log.log(level, "could not %s a dead letter: tenant=%s code=%s", verb, job.tenant, code)
+            _log.log(level, "could not %s a dead letter: tenant=%s code=%s", verb, job.tenant, _code(error))
 
 
 def consolidating(settings: Settings, source: DialogueSource, model: str | Model) -> Callable[[Job], Ended]:
@@ -287,18 +293,35 @@ def consolidating(settings: Settings, source: DialogueSource, model: str | Model
 def due(settings: Settings, source: DialogueSource, job_of: Callable[[str], Job | None]) -> list[Job]:
     """The sweep: jobs of the threads that have turns after their watermark, without any new traffic.
 
-    `job_of` says whom a thread is about; None for nobody (an anonymous thread is never learned from). A thread that
-    can't be read is logged and doesn't hide the others.
+    `job_of` says whom a thread is about; None for nobody (an anonymous thread is never learned from). Never raises: a
+    source that can't tell its threads, and a thread that can't be read or placed, is logged and doesn't hide the
+    others; the last line says how many were left out.
     """
-    found = []
-    for thread in source.threads():
-        job = job_of(thread)
+    found: list[Job] = []
+    left_out = 0
+    for thread in _threads(source):
         try:
+            job = job_of(thread)
             if job is not None and _has_new_turns(settings, source, job):
                 found.append(job)
-        except DocmemError as error:
-            _log.warning("a thread can't be swept: tenant=%s code=%s", job.tenant if job else "-", error.code)
+        except Exception as error:  # noqa: BLE001 - a door: one bad thread must not stop the others
+            left_out += 1
+            _log.warning("a thread can't be swept: thread=%.80r code=%s", thread, _code(error))
+    if left_out:
+        _log.error("the sweep left out %d threads that can't be read; %d are due", left_out, len(found))
     return found
+
+
+def _threads(source: DialogueSource) -> Iterator[str]:
+    """The source's threads, as far as it tells them."""
+    try:
+        yield from source.threads()
+    except Exception as error:  # noqa: BLE001 - a door: one bad source must not stop the others
+        _log.error("a source can't tell its threads: source=%s code=%s", type(source).__name__, _code(error))
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, DocmemError) else type(error).__name__
 
 
 def _has_new_turns(settings: Settings, source: DialogueSource, job: Job) -> bool:

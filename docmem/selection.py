@@ -6,6 +6,7 @@ reserve leaves open to the next newest.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,16 +20,21 @@ from docmem.wording import content_words
 Search: TypeAlias = Callable[[], Sequence[str] | None]
 Strategy: TypeAlias = Literal["all", "recency", "recency+relevance"]
 
+_log = logging.getLogger(__name__)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The memories to show, newest first. `strategy` says how they were chosen of `total`."""
+    """The memories to show, newest first. `strategy` says how they were chosen of `total`.
+
+    `failed`: the name of the error where a search was asked and failed; recency chose then.
+    """
 
     memories: tuple[Memory, ...]
     total: int
     strategy: Strategy
+    failed: str | None = None
 
     @property
     def truncated(self) -> bool:
@@ -42,16 +48,17 @@ def select_existing(
     """At most `limit` of `memories`: the `limit - quota` newest, up to `quota` that `search` ranks best, then newest.
 
     `search` returns memory ids, best first, or None where no search is possible; it is called only when there are
-    more memories than `limit`. Without it, or where it can't search, the newest are taken (`strategy` "recency").
+    more memories than `limit`. Without it, or where it can't search or raises, the newest are taken (`strategy`
+    "recency"; `failed` says which error it was).
     """
     if limit < 0 or not 0 <= quota <= limit:
         raise ValueError(f"a quota of {quota} doesn't fit into a limit of {limit}")
     newest = sorted({memory.id: memory for memory in memories}.values(), key=_recency, reverse=True)
     if len(newest) <= limit:
         return Selection(tuple(newest), len(newest), "all")
-    ranked = search() if search is not None and quota else None
+    ranked, failed = _searched(search) if search is not None and quota else (None, None)
     if ranked is None:
-        return Selection(tuple(newest[:limit]), len(newest), "recency")
+        return Selection(tuple(newest[:limit]), len(newest), "recency", failed)
     chosen = {memory.id for memory in newest[: limit - quota]}
     known = {memory.id for memory in newest}
     for found in ranked:
@@ -65,6 +72,15 @@ def select_existing(
         chosen.add(memory.id)
     kept = tuple(memory for memory in newest if memory.id in chosen)
     return Selection(kept, len(newest), "recency+relevance")
+
+
+def _searched(search: Search) -> tuple[Sequence[str] | None, str | None]:
+    try:
+        found = search()
+        return (list(found) if found is not None else None), None
+    except Exception as error:  # noqa: BLE001 - a door: whoever searches, a window is consolidated without it
+        _log.warning("existing memories were chosen by recency alone: the search failed (%s)", type(error).__name__)
+        return None, type(error).__name__
 
 
 def by_words(memories: Sequence[Memory], dialogue: str) -> list[str] | None:

@@ -1,7 +1,11 @@
+import copy
+import dataclasses
+import gc
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+import pickle
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import jwt
@@ -81,9 +85,14 @@ def test_alg_none_is_refused_even_when_the_caller_lists_it() -> None:
     assert found is None
 
 
-@pytest.mark.parametrize("signature", ["", "sha256=", "sha256=00", "é", sign(BODY, b"wrong"), sign(BODY + b" ")])
-def test_a_webhook_whose_signature_does_not_hold_is_nobody(signature: str) -> None:
+@pytest.mark.parametrize("signature", [None, "", "sha256=", "sha256=00", "é", sign(BODY, b"wrong"), sign(BODY + b" ")])
+def test_a_webhook_whose_signature_does_not_hold_is_nobody(signature: str | None) -> None:
     assert identity.phone_from_webhook(BODY, signature, secret=SECRET, sender=sender) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"not json", b"[]", b"{}", b'{"from": 60123456789}', b'{"from": " "}', b"\xff"])
+def test_a_body_that_names_no_sender_is_nobody_and_raises_nothing(body: bytes) -> None:
+    assert identity.phone_from_webhook(body, sign(body), secret=SECRET, sender=sender) is None
 
 
 def test_an_empty_secret_verifies_nothing() -> None:
@@ -95,6 +104,39 @@ def test_a_bare_number_cannot_become_a_verified_phone() -> None:
         VerifiedPhone("+60123456789")
     with pytest.raises(TypeError):
         identity.subject_of("acme", phone="+60123456789")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda real: dataclasses.replace(real, e164="+60199999999"),
+        lambda real: VerifiedPhone("+60199999999"),
+        lambda real: VerifiedPhone(e164="+60199999999", _made_by=object()),
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+        lambda real: type("Fake", (VerifiedPhone,), {"e164": "+60199999999"}),
+        lambda real: identity.subject_of("acme", phone=object.__new__(VerifiedPhone)),
+    ],
+)
+def test_a_verified_phone_is_not_forged(forge: Callable[[VerifiedPhone], object]) -> None:
+    real = phone(token())
+    assert real is not None
+    with pytest.raises(TypeError):
+        forge(real)
+    with pytest.raises((AttributeError, TypeError)):
+        object.__setattr__(real, "e164", "+60199999999")
+    assert real.e164 == "+60123456789"
+
+
+def test_two_checks_of_one_number_are_equal_and_no_log_has_it() -> None:
+    one, other = phone(token()), phone(token())
+    assert one == other
+    assert len({one, other}) == 1
+    assert "6012345" not in repr(one)
+    del one, other
+    gc.collect()
+    assert identity._checked == {}
 
 
 def test_phone_then_authenticated_id_then_nobody() -> None:

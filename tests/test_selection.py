@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,6 +56,20 @@ def test_no_search_runs_within_the_budget() -> None:
 
     chosen = select_existing([memory(1), memory(2)], search, limit=2, quota=1)
     assert (chosen.strategy, chosen.truncated) == ("all", False)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_search_that_fails_leaves_recency_and_says_so(late: bool, caplog: pytest.LogCaptureFixture) -> None:
+    def search() -> Iterator[str]:
+        yield from ([f"{1:016x}"] if late else [])
+        raise RuntimeError("the index is away: with a secret")
+
+    memories = [memory(number, age=number) for number in range(5)]
+    chosen = select_existing(memories, search, limit=3, quota=2)  # type: ignore[arg-type]
+    assert (chosen.strategy, chosen.failed) == ("recency", "RuntimeError")
+    assert [each.id for each in chosen.memories] == [each.id for each in memories[:3]]
+    assert "by recency alone" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_quota_over_the_limit_is_refused() -> None:
