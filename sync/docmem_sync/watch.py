@@ -22,6 +22,7 @@ from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.errors import InvalidName, ServerUnavailable
 from docmem.names import tenant_name
+from docmem_sync.origins import looked_at
 from docmem_sync.sync import TenantSync, sync_all
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def watch(
     observer.schedule(cast("FileSystemEventHandler", pokes), str(folder))
     observer.start()
     try:
-        with _stopping(stop, pokes.wake):
+        with _stopping(stop, pokes.wake), looked_at(settings, tenants):
             _loop(settings, tenants, pokes, stop, lambda names: _sync(settings, names, embedder, report))
     finally:
         observer.stop()

@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from docmem import git, repository
+from docmem import git, remote, repository
 from docmem.config import Settings
 from docmem.files import render_memory
 from docmem.git import process
@@ -55,6 +57,28 @@ def test_what_is_there_is_synced_at_once_and_each_commit_as_it_comes(indexed: Se
         repository.create(indexed, "other")
         wait_until(lambda: any(one.tenant == "other" for one in done))
     assert len([one for one in done if one.tenant == "acme"]) == 1
+
+
+def test_what_others_push_to_an_origin_is_served_without_anybody_asking(
+    indexed: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("docmem_sync.origins.LOOK_SECONDS", 0.05)
+    host, one = tmp_path / "host.git", memory("One.", number=1)
+    git.init(host)
+    store = repository.open(indexed, "acme")
+    with store.locked():
+        remote.connect(store.git_dir, str(host), secret=indexed.secret_bytes)
+    other = repository.create(replace(indexed, root=tmp_path / "other"), "acme", origin=str(host))
+    with watching(indexed):
+        with other.locked():
+            other.commit(other.head(), {one.path: render_memory(one)}, message="One\n", now=NOW)
+        wait_until(lambda: served(indexed) == ["One."])
+        away = host.with_name("away.git")
+        host.rename(away)
+        wait_until(lambda: remote.state(store.git_dir).trouble is not None)
+        away.rename(host)
+        wait_until(lambda: remote.state(store.git_dir).trouble is None)
+    assert len([record for record in caplog.records if "acme: origin: " in record.getMessage()]) == 1
 
 
 def test_sync_and_commits_do_not_set_each_other_off(indexed: Settings) -> None:
