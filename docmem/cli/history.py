@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from docmem.history import Edit, Entry, Life, Remembered, Span, Step
     from docmem.repository import Repository
     from docmem.revert import Plan
+    from docmem_sync.past import Served
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -286,27 +287,46 @@ def _told(text: str | None, *, other: str | None, kind: str) -> list[str]:
 @click.argument("tenant")
 @click.argument("time")
 @click.argument("subject", required=False)
+@click.option("--index", "from_index", is_flag=True, help="Ask the index in Postgres instead of git.")
 @json_option
-def at(tenant: str, time: str, subject: str | None, as_json: bool) -> None:
-    """What was remembered at TIME (2026-05-02T10:14:00Z, or a date: its first moment), about everybody or SUBJECT.
+def at(tenant: str, time: str, subject: str | None, from_index: bool, as_json: bool) -> None:
+    """What was remembered at TIME (2026-05-02T10:14:00Z, or a date: its first moment, in UTC), about all or SUBJECT.
 
-    That is what main said then, by the times at which its commits took effect.
+    That is what main said then, by the times at which its commits took effect. With --index: what the served copy's
+    history says of then. The two agree once main is synced, but for a file that couldn't be read: the copy goes on
+    serving what it said last.
     """
-    from docmem import history, names
+    from docmem import names
     from docmem.times import format_time
 
-    repository = _open(tenant)
     when = _time(time)
     assert when is not None
+    key = names.subject_key(tenant, subject) if subject else None
+    revision, found = (_at_index if from_index else _at_main)(tenant, when, key)
+    if as_json:
+        source = "index" if from_index else "git"
+        subjects = [each.as_json() for each in found]
+        print_json({"time": format_time(when), "revision": revision, "source": source, "subjects": subjects})
+        return
+    note(f"the index, at {short(revision)}" if from_index else f"revision {short(revision)}")
+    paged(line for each in found for line in _remembered_lines(each))
+
+
+def _at_main(tenant: str, when: datetime, subject: str | None) -> tuple[str, list[Remembered]]:
+    from docmem import history
+
+    repository = _open(tenant)
     revision = history.at(repository, when)
     if revision is None:
         raise _nothing_then(tenant)
-    found = history.remembered(repository, revision, names.subject_key(tenant, subject) if subject else None)
-    if as_json:
-        print_json({"time": format_time(when), "revision": revision, "subjects": [each.as_json() for each in found]})
-        return
-    note(f"revision {short(revision)}")
-    paged(line for each in found for line in _remembered_lines(each))
+    return revision, history.remembered(repository, revision, subject)
+
+
+def _at_index(tenant: str, when: datetime, subject: str | None) -> tuple[str, list[Remembered]]:
+    from docmem.config import settings
+    from docmem_sync import past
+
+    return past.remembered(settings(), tenant, when, subject)
 
 
 def _remembered_lines(each: Remembered) -> Iterator[str]:
@@ -324,15 +344,23 @@ def _remembered_lines(each: Remembered) -> Iterator[str]:
 def why(tenant: str, memory: str, as_json: bool) -> None:
     """Where a memory comes from and what became of it: its id, the start of it, its file, or words of its text.
 
-    The path of a profile or a document does as well. Where several memories have these words, they are listed.
+    The path of a profile or a document does as well. Where several memories have these words, they are listed. Where
+    an index is at hand, it tells to whom the memory was served last.
     """
     from docmem import history
+    from docmem_sync import past
 
-    life = history.why(_open(tenant), memory)
+    repository = _open(tenant)
+    life = history.why(repository, memory)
+    served = past.served(repository.settings, tenant, life.id) if life.id is not None else None
     if as_json:
-        print_json(life.as_json())
+        print_json(life.as_json() | {"served": None if served is None else [each.as_json() for each in served]})
         return
-    paged(_life_lines(life))
+    paged([*_life_lines(life), *(_served_line(each) for each in served or ())])
+
+
+def _served_line(each: Served) -> str:
+    return f"served  {each.at:%Y-%m-%d %H:%M}  to {each.agent}, in run {each.run} last; in {each.uses} in all"
 
 
 def _life_lines(life: Life) -> Iterator[str]:
