@@ -18,8 +18,18 @@ if TYPE_CHECKING:
 @click.option("--watch", is_flag=True, help="Go on: mirror each commit as it comes, until stopped.")
 @click.option("--rebuild", is_flag=True, help="Read every file again.")
 @click.option("--confirm-deletes", is_flag=True, help="Go through with a deletion that the guard stopped.")
+@click.option("--metrics-port", type=int, metavar="PORT", help="With --watch: counts for a Prometheus to scrape.")
+@click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Where those are served; 127.0.0.1.")
 @json_option
-def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: bool, as_json: bool) -> int:
+def sync(
+    tenants: tuple[str, ...],
+    watch: bool,
+    rebuild: bool,
+    confirm_deletes: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+    as_json: bool,
+) -> int:
     """Bring the served copy in Postgres to what main says, for these tenants or all.
 
     A tenant with an origin is brought together with that one first. Exit 1 on a quarantined file or an upstream that
@@ -33,8 +43,10 @@ def sync(tenants: tuple[str, ...], watch: bool, rebuild: bool, confirm_deletes: 
     configured = settings()
     for tenant in tenants:
         repository.open(configured, tenant)  # a name that is none fails before anything is done
+    if metrics_port is not None and not watch:
+        raise click.UsageError("--metrics-port goes with --watch")
     if watch:
-        _watch(list(tenants))
+        _watch(list(tenants), metrics_host, metrics_port)
         return 0
     from docmem_sync.sync import sync_all
 
@@ -95,10 +107,18 @@ def _print(one: TenantSync) -> None:
         note(f"  quarantined: {bad['path']}, line {bad['line']}: {bad['code']}")
 
 
-def _watch(tenants: list[str]) -> None:
+def _watch(tenants: list[str], host: str, port: int | None) -> None:
+    from contextlib import ExitStack
+
     from docmem.config import settings
     from docmem.embedding import embedder
+    from docmem_sync import metrics
     from docmem_sync.watch import watch
 
     configured = settings()
-    watch(configured, tenants, report=_print, embedder=embedder(configured))
+    with ExitStack() as stack:
+        counted = None
+        if port is not None:
+            counted, stop = metrics.served(host, port)
+            stack.callback(stop)
+        watch(configured, tenants, report=_print, embedder=embedder(configured), metrics=counted)

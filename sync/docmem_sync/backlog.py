@@ -24,7 +24,7 @@ TURN = 512
 class Backlog:
     """Who waits, and how many texts each got embedded so far. Safe between threads; turns are taken by one.
 
-    `settle(tenant)` is called when a tenant's texts are done and some were embedded.
+    `settle` is called when a tenant's texts are done and some were embedded, `report` after each turn.
     """
 
     def __init__(
@@ -32,11 +32,13 @@ class Backlog:
         embedder: Embedder,
         *,
         settle: Callable[[str, Embedded], None],
+        report: Callable[[str, Embedded], None] | None = None,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self.counts: dict[str, int] = {}
         self._embedder = embedder
         self._settle = settle
+        self._report = report
         self._pause = pause
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
@@ -54,6 +56,8 @@ class Backlog:
             tenant = self._waiting.popleft()
         done = embed(connection, tenant, embedder=self._embedder, limit=TURN, pause=self._pause)
         self.counts[tenant] = self.counts.get(tenant, 0) + done.count
+        if self._report is not None:
+            self._report(tenant, done)
         if done.count:  # a reader that kept a packet finds more now
             with db.tenant_transaction(connection, tenant) as cursor:
                 Store(cursor, tenant).notify(None)

@@ -44,6 +44,7 @@ AGAIN = "+"
 _REFUSALS = 8
 _SQL = partial(load, "docmem_sync", "embed.sql")
 _log = logging.getLogger("docmem.sync")
+_metrics = logging.getLogger("docmem.metrics")
 
 Row: TypeAlias = dict[str, Any]
 
@@ -74,9 +75,19 @@ def embed(
 
     `again`: into a set beside the one there is; see `reembed`.
     """
-    work = _Work(connection, tenant, embedder, pause)
+    started = time.monotonic()
+    done = _embed(_Work(connection, tenant, embedder, pause), again=again, limit=limit)
+    if done != Embedded():
+        seconds = time.monotonic() - started
+        told = "embed tenant=%s texts=%d left=%s away=%s seconds=%.3f"
+        _metrics.info(told, tenant, done.count, done.left, done.away, seconds)
+    return done
+
+
+def _embed(work: _Work, *, again: bool, limit: int | None) -> Embedded:
+    tenant = work.tenant
     try:
-        left = work.run(set_name(embedder) + (AGAIN if again else ""), limit)
+        left = work.run(set_name(work.embedder) + (AGAIN if again else ""), limit)
         return Embedded(work.count, left, replaced=tuple(work.replaced))
     except (DocmemError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
         _log.warning("%s: texts stay without vectors for now: %s", tenant, str(error).splitlines()[0])

@@ -43,6 +43,7 @@ ALONG_MAX = 20_000
 
 _PLAN_LINES = 20
 _log = logging.getLogger("docmem.sync")
+_metrics = logging.getLogger("docmem.metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,13 @@ class TenantSync:
     quarantined: tuple[Broken, ...] = ()
     seconds: float = 0.0
     error: DocmemError | None = None
+
+    @property
+    def outcome(self) -> str:
+        """`ok`, `unchanged`, or the code of what stopped it."""
+        if self.error is not None:
+            return self.error.code
+        return "unchanged" if self.before == self.after else "ok"
 
     def as_json(self) -> dict[str, Any]:
         """A row of `sync --json`; `error` only where there is one."""
@@ -94,22 +102,45 @@ def sync_all(
 
     All are mirrored before any is embedded, and then each in its turn.
     """
-    done = []
-    with _connected(settings) as connection:
-        for tenant in tenants:
-            try:
-                job = _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild)
-                done.append(job.run())
-            except ServerUnavailable:
-                raise
-            except DocmemError as error:
-                done.append(TenantSync(tenant, error=error))
-            except OSError as error:
-                found = root.explanation(error, settings.root)
-                if found is None:
-                    raise
-                done.append(TenantSync(tenant, error=found))
+    with connected(settings) as connection:
+        done = [
+            mirror(settings, connection, tenant, confirm_deletes=confirm_deletes, rebuild=rebuild) for tenant in tenants
+        ]
         return done if embedder is None else _embedded(settings, connection, done, embedder)
+
+
+def mirror(
+    settings: Settings,
+    connection: psycopg.Connection[Any],
+    tenant: str,
+    *,
+    confirm_deletes: bool = False,
+    rebuild: bool = False,
+) -> TenantSync:
+    """Bring a tenant's rows to its branch's head, with a connection of `connected`. What stops it is its `error`.
+
+    Raises `ServerUnavailable`: that stops the others too.
+    """
+    try:
+        return _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild).run()
+    except ServerUnavailable:
+        raise
+    except DocmemError as error:
+        return _counted(TenantSync(tenant, error=error))
+    except OSError as error:
+        found = root.explanation(error, settings.root)
+        if found is None:
+            raise
+        return _counted(TenantSync(tenant, error=found))
+
+
+def _counted(done: TenantSync) -> TenantSync:
+    """A sync, once its counts are logged; never content."""
+    _metrics.info(
+        "sync tenant=%s outcome=%s upserts=%d deletes=%d quarantined=%d reconciled=%s seconds=%.3f",
+        done.tenant, done.outcome, done.upserts, done.deletes, len(done.quarantined), done.reconciled, done.seconds,
+    )  # fmt: skip
+    return done
 
 
 def sync_tenant(
@@ -126,14 +157,14 @@ def sync_tenant(
     `GuardStop` (more deletions than a person should leave unread), `TryAgain` and what `db.connect` raises.
     """
     repo = repository.open(settings, tenant)
-    with _connected(settings) as connection:
+    with connected(settings) as connection:
         done = _Job(connection, repo, confirm_deletes, rebuild).run()
         return done if embedder is None else _embedded(settings, connection, [done], embedder)[0]
 
 
 def reembed_tenant(settings: Settings, tenant: str, *, embedder: Embedder, again: bool = False) -> tuple[int, int]:
     """Give every row of a tenant a vector of this model; see `embed.reembed`. Raises what `db.connect` raises."""
-    with _connected(settings) as connection:
+    with connected(settings) as connection:
         made, left = embed.reembed(settings, connection, tenant, embedder=embedder, again=again)
         hot.settle(settings, connection, tenant)
         return made, left
@@ -159,7 +190,7 @@ def _embedded(
 
 
 @contextmanager
-def _connected(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
+def connected(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
     """A sync session on a schema that is up to date."""
     with db.session(settings, "sync") as connection:
         migrate.ensure(settings, connection)
@@ -183,7 +214,7 @@ class _Job:
             done = self._mirror(store)
             store.prune()
         maintenance.if_due(self.repo)
-        return replace(done, seconds=time.monotonic() - started)
+        return _counted(replace(done, seconds=time.monotonic() - started))
 
     def _lock(self, store: Store) -> None:
         deadline = time.monotonic() + LOCK_SECONDS

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -30,6 +29,7 @@ from docmem_sync.sync import reembed_tenant, sync_all, sync_tenant
 from tests.support.cli import Shell
 from tests.support.index import rows
 from tests.support.model_server import Embeds, Fails, Hangs, ModelServer, Scripted
+from tests.support.models import Counting
 from tests.support.repos import memory, put
 
 VECTORS = "SELECT id, set, embedding::text AS vector FROM docmem.memory_vector ORDER BY set, id"
@@ -41,28 +41,6 @@ pytestmark = pytest.mark.usefixtures("tenant")
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that fails is asked again at once."""
     monkeypatch.setattr(embedding, "PATIENCE", Patience(tries=3, first_pause=0.0, longest_pause=0.0))
-
-
-@dataclass
-class Counting:
-    """A deterministic embedder that remembers what it was asked."""
-
-    model: str = "counting"
-    dimension: int = 8
-    asked: list[str] = field(default_factory=list)
-    before: Callable[[], None] = lambda: None
-    salt: bytes = b""
-
-    def passages(self, texts: Sequence[str]) -> list[list[float]]:
-        self.before()
-        self.asked += texts
-        return [
-            [byte / 255 for byte in hashlib.sha256(self.salt + text.encode()).digest()[: self.dimension]]
-            for text in texts
-        ]
-
-    def query(self, text: str) -> list[float]:
-        return self.passages([text])[0]
 
 
 def write(settings: Settings, *texts: str) -> None:

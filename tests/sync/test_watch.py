@@ -7,39 +7,27 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from docmem import git, remote, repository
 from docmem.config import Settings
 from docmem.files import render_memory
 from docmem.git import process
-from docmem_sync.sync import TenantSync, sync_tenant
-from docmem_sync.watch import watch
+from docmem.postgres import Server
+from docmem_sync.sync import sync_tenant
+from docmem_sync.watch import _Due
 from tests.support.index import rows
+from tests.support.models import Counting
 from tests.support.repos import NOW, memory, put
 from tests.support.waiting import wait_until
+from tests.support.watching import watching
 
 pytestmark = pytest.mark.usefixtures("tenant")
-
-
-@contextmanager
-def watching(settings: Settings) -> Iterator[list[TenantSync]]:
-    done: list[TenantSync] = []
-    stop = threading.Event()
-    thread = threading.Thread(target=lambda: watch(settings, report=done.append, stop=stop))
-    thread.start()
-    try:
-        yield done
-    finally:
-        stop.set()
-        (settings.root / "poke" / "acme").touch()
-        thread.join(timeout=30)
-        assert not thread.is_alive()
 
 
 def served(settings: Settings, tenant: str = "acme") -> list[str]:
@@ -128,3 +116,51 @@ def test_a_branch_that_moves_without_a_poke_is_seen_by_its_file(
             wait_until(lambda: len(served(indexed)) == number + 1)  # noqa: B023 it waits within the round
             process.run(repo.git_dir, "pack-refs", "--all")
     assert [one.upserts for one in done] == [1, 1]
+
+
+def test_a_model_that_hangs_holds_up_no_row(indexed: Settings) -> None:
+    go_on = threading.Event()
+
+    def wait() -> None:
+        go_on.wait(30)
+
+    model = Counting(before=wait)
+    with watching(indexed, embedder=model):
+        for number in range(2):
+            item = memory(f"{number}.", number=number)
+            put(indexed, "acme", {item.path: render_memory(item)})
+            wait_until(lambda: len(served(indexed)) == number + 1)  # noqa: B023 it waits within the round
+        assert rows(indexed, "SELECT id FROM docmem.memory_vector") == []
+        go_on.set()
+        wait_until(lambda: len(rows(indexed, "SELECT id FROM docmem.memory_vector")) == 2)
+
+
+def test_a_connection_that_breaks_is_made_again_and_nothing_is_left_out(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch, postgres_server: Server, database: str
+) -> None:
+    monkeypatch.setattr("docmem_sync.watch.AWAY_SECONDS", 0.05)
+    with watching(indexed) as done:
+        for number in range(3):
+            item = memory(f"{number}.", number=number)
+            put(indexed, "acme", {item.path: render_memory(item)})
+            wait_until(lambda: len(served(indexed)) == number + 1)  # noqa: B023 it waits within the round
+            with closing(psycopg.connect(postgres_server.dsn("admin", database=database), autocommit=True)) as admin:
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND application_name = 'docmem-sync'"
+                )
+    assert not [one.error for one in done if one.error]
+
+
+def test_a_pass_over_all_goes_a_few_at_a_time_and_commits_go_first(settings: Settings, tenant: str) -> None:
+    for number in range(9):
+        repository.create(settings, f"t{number}")
+    due = _Due(settings, ())
+    first = due.next(["t8"])
+    assert len(first) == 10  # none has been seen yet
+    assert due.next([]) == ["acme", "t0", "t1", "t2"]
+    assert due.next(["t7"]) == ["t7"]
+    assert due.next([]) == ["t3", "t4", "t5", "t6"]
+    due.again(["t3"])
+    assert due.next([]) == ["t3"]
+    assert due.pause() == 0
