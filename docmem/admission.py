@@ -421,6 +421,25 @@ def judge(
     )
 
 
+def judge_forgetting(memory: Memory, *, state: State, now: datetime) -> Ruling:
+    """Decide on a memory that an agent forgets because it is told to: only `review: all` and a refusal stop it."""
+    operation = Operation(
+        op="delete",
+        id=None,
+        kind=memory.kind,
+        topic=memory.topic or "",
+        text=memory.text,
+        confidence=1.0,
+        importance=memory.importance,
+        evidence_turns=[],
+        quote=None,
+    )
+    proposal = Proposal(operation, target=memory.id)
+    case = Case(Window("", memory.subject, "", (), now, memory.agent), state)
+    asked = {"rejected_before", "review_all"}
+    return _judged(proposal, case, lambda: _outcome(proposal, case), skips=lambda code: code not in asked)
+
+
 def _without_personal_data(memory: Memory, policies: Policies) -> Memory:
     """The memory without what the policy takes out."""
     text, quote = policies.pii.redacted(memory.text), policies.pii.redacted(memory.source.quote or "")
@@ -596,6 +615,13 @@ def may_be_repeated(proposals: Sequence[Proposal], window: Window, state: State)
     return frozenset(
         (old, new) for number, new in enumerate(fresh) for old in (*there, *fresh[:number]) if may_be_one(old, new)
     )
+
+
+def may_repeat(memory: Memory, state: State) -> frozenset[tuple[str, str]]:
+    """The same for a memory that no window taught, before `judge` is asked about it."""
+    new = _without_personal_data(memory, state.policies).text
+    there = [each for each in state.memories.values() if each.agent in (None, memory.agent) and each.id != memory.id]
+    return frozenset((each.text, new) for each in there if may_be_one(each.text, new))
 
 
 def _judge_together(rulings: list[Ruling], case: Case) -> list[Ruling]:

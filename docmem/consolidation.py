@@ -22,12 +22,12 @@ from docmem import (
     audit,
     dialogue,
     edits,
-    embedding,
     erased,
     evidence,
     files,
     llm,
     names,
+    nearness,
     prompt,
     repository,
     review,
@@ -43,12 +43,14 @@ from docmem.errors import (
     ModelFailed,
     ModelReplyError,
     ModelUnavailable,
+    TryAgain,
 )
 from docmem.layout import CONFIG, REVERTED, profile_path, watermark_path
 from docmem.model import Job, Marks, Profile, Spent, Turn, Watermark
 from docmem.prompt import Request
 from docmem.reply import Answer
 from docmem.repository import Repository, Snapshot, StoredMemory
+from docmem.review import Pending
 from docmem.selection import by_words, select_existing
 from docmem.splice import KeyPath
 from docmem.strictyaml import load_mapping
@@ -202,7 +204,7 @@ def _consolidate(run: _Run, view: _View, asked: Model, *, dry_run: bool) -> Cons
         return run.result(plan.outcome, plan=plan, view=view, watermark=view.last_turn, dry_run=True)
     try:
         return _commit(run, view, plan)
-    except Conflict as error:
+    except TryAgain as error:  # somebody else was first, or holds a lock: nothing is written, and it is still due
         return run.result("conflict", watermark=_last_turn(run.repo, run.job), error=error)
 
 
@@ -437,19 +439,9 @@ def _failed(run: _Run, view: _View, error: ModelReplyError | ModelUnavailable) -
 
 def _compared(run: _Run, view: _View) -> _Run:
     """With what the embedder says of statements that may be one. Without one, or if it fails, words alone decide."""
-    pairs = _uncompared(run, view)
-    if not pairs:
-        return run
-    embedder = embedding.embedder(run.repo.settings)
     bound = view.config.policies.admission.duplicate_cosine
-    cosine = bound if bound is not None else embedding.same_above(embedder.model) if embedder else None
-    close: frozenset[tuple[str, str]] = frozenset()
-    if embedder is not None and cosine is not None:
-        try:
-            close = embedding.are_close(embedder, pairs, cosine=cosine)
-        except DocmemError as error:
-            _log.warning("statements not compared by vector: tenant=%s code=%s", run.job.tenant, error.code)
-    return replace(run, compared={**run.compared, **{pair: pair in close for pair in pairs}})
+    fresh = nearness.compared(run.repo.settings, run.job.tenant, _uncompared(run, view), bound=bound)
+    return replace(run, compared={**run.compared, **fresh})
 
 
 def _uncompared(run: _Run, view: _View) -> list[tuple[str, str]]:
@@ -477,6 +469,11 @@ class _Plan:
     def operations(self) -> dict[str, int]:
         return dict(Counter(ruling.op for ruling in self.rulings if ruling.verdict == "admitted"))
 
+    @property
+    def held(self) -> Pending:
+        """What waits for a person."""
+        return _held(self.rulings, self.merge)
+
     def codes(self, verdict: Literal["held", "rejected"]) -> dict[str, int]:
         """Counts by code, of operations and profile values together."""
         decided = [(ruling.verdict, ruling.code) for ruling in self.rulings]
@@ -500,10 +497,18 @@ def _plan(run: _Run, view: _View) -> _Plan:
         return _Plan(barred or "nothing_kept", _watermark(run), {}, (), profiles.Merge(), waits_as)
     rulings, changed = _memory_files(_rulings(run, view, run.answer), view)
     merge, profile_file = _profile_file(run, view, run.answer, learned=bool(changed))
-    held = _held_files(rulings, merge, view)
+    waiting = _held(rulings, merge)
+    held = _held_files(waiting.rulings, waiting.entries, view)
     kept = {**changed, **profile_file}
     outcome: Outcome = "committed" if kept else "held" if held else "nothing_kept"
     return _Plan(outcome, {**kept, **_cleared(run, view), **_watermark(run)}, held, rulings, merge, waits_as)
+
+
+def _held(rulings: Iterable[Ruling], merge: profiles.Merge) -> Pending:
+    return Pending(
+        tuple(ruling for ruling in rulings if ruling.verdict == "held"),
+        tuple(entry for entry in merge.entries if entry.verdict == "held"),
+    )
 
 
 def _cleared(run: _Run, view: _View) -> dict[str, bytes | None]:
@@ -610,20 +615,20 @@ def _last_interaction(run: _Run, view: _View) -> datetime | None:
     return min(heard, run.now)
 
 
-def _held_files(rulings: Sequence[Ruling], merge: profiles.Merge, view: _View) -> dict[str, bytes | None]:
+def _held_files(rulings: Sequence[Ruling], entries: Sequence[profiles.Entry], view: _View) -> dict[str, bytes | None]:
     """What would be written if a reviewer approved, and `review.json` with the reasons."""
-    held = [ruling for ruling in rulings if ruling.verdict == "held"]
-    entries = [entry for entry in merge.entries if entry.verdict == "held"]
-    if not held and not entries:
+    if not rulings and not entries:
         return {}
     changed: dict[str, bytes | None] = {}
-    for ruling in held:
+    for ruling in rulings:
         changed |= edits.of(ruling, view.stored)
     if entries:
         with contextlib.suppress(FormatError):  # the reasons still say what was proposed
-            data = profiles.edited(view.profile_bytes, merge.changes("held"), last_interaction_at=None)
-            changed[profile_path(view.profile.subject)] = data
-    return {**changed, review.REASONS: review.reasons(view.profile.subject, held, entries)}
+            values = {entry.path: entry.value for entry in entries}
+            changed[profile_path(view.profile.subject)] = profiles.edited(
+                view.profile_bytes, values, last_interaction_at=None
+            )
+    return {**changed, review.REASONS: review.reasons(view.profile.subject, rulings, entries)}
 
 
 def _watermark(run: _Run) -> dict[str, bytes | None]:
@@ -646,7 +651,7 @@ def _commit(run: _Run, view: _View, plan: _Plan) -> Consolidation:
                 seen = now_view  # an embedder is asked without the lock
                 continue
             current = _replanned(run, view, plan, now_view)
-            _hold(run, current, now_view)
+            current = _hold(run, current, now_view)
             try:
                 revision = run.repo.commit(
                     now_view.revision, current.files, message=_message(run, current), now=run.now
@@ -677,22 +682,27 @@ def _blob(view: _View, memory: str) -> str | None:
     return stored.blob if stored is not None else None
 
 
-def _hold(run: _Run, plan: _Plan, view: _View) -> None:
+def _hold(run: _Run, plan: _Plan, view: _View) -> _Plan:
     """Put the held operations where a reviewer finds them, before the watermark passes them by.
 
-    A review that an attempt of this window left behind, and that would hold nothing now, goes.
+    A review that an attempt of this window left behind, and that would hold nothing now, goes. What waits already in
+    another review is noted there, and the plan then names that one.
     """
     if not plan.held_files:
         run.repo.release(plan.review)
-    else:
-        review.expire(run.repo, view.config.policies.review_expires, now=run.now)
-        run.repo.hold(
-            plan.review,
-            view.revision,
-            plan.held_files,
-            message=trailers.message(f"Held for review: {trailers.encode(run.job.thread)}", _trailers(run, plan)),
-            now=run.now,
-        )
+        return plan
+    review.expire(run.repo, view.config.policies.review_expires, now=run.now)
+    waits_in = review.hold(
+        run.repo,
+        plan.review,
+        view.revision,
+        subject=run.job.subject,
+        held=plan.held,
+        files=lambda held: _held_files(held.rulings, held.entries, view),
+        message=trailers.message(f"Held for review: {trailers.encode(run.job.thread)}", _trailers(run, plan)),
+        now=run.now,
+    )
+    return replace(plan, review=waits_in)
 
 
 def _message(run: _Run, plan: _Plan) -> str:

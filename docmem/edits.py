@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from docmem import files
 from docmem.admission import Ruling
 from docmem.errors import FormatError
 from docmem.model import Marks, Memory
-from docmem.names import statement_hash
+from docmem.names import proposal_hash, statement_hash
 from docmem.repository import StoredMemory
 from docmem.splice import KeyPath
+
+EXTERNAL = "external"
+"""Key of a memory's head: ids of other systems that it was saved under, each with what it was saved as."""
 
 _KEYS = ("kind", "topic", "confidence", "importance", "valid_from")
 _SOURCE = ("thread", "turns", "quote", "uri")
@@ -53,9 +57,31 @@ def _changes(before: Memory, after: Memory) -> dict[KeyPath, Any]:
     }
 
 
+def external(memory: Memory) -> Mapping[str, Any]:
+    """The ids of other systems that a memory was saved under, each with what it was saved as."""
+    noted = memory.meta.get(EXTERNAL)
+    return noted if isinstance(noted, dict) else {}
+
+
+def with_external(memory: Memory, ids: Mapping[str, Any]) -> Memory:
+    """The memory with these noted on it as well."""
+    return replace(memory, meta={**memory.meta, EXTERNAL: {**external(memory), **ids}}) if ids else memory
+
+
+def taken_back(memory: Memory, *, secret: bytes) -> frozenset[str]:
+    """The hashes under which `reverted.yaml` remembers that a memory was forgotten: its statement, its external ids."""
+    ids = (external_mark(secret, memory.subject, each) for each in external(memory))
+    return frozenset([statement_hash(secret, memory.subject, memory.text), *ids])
+
+
+def external_mark(secret: bytes, subject: str, external_id: str) -> str:
+    """The hash under which `reverted.yaml` remembers that what was saved under an external id was forgotten."""
+    return proposal_hash(secret, subject, "external", external_id)
+
+
 def still_marked(marks: Marks, stored: Mapping[str, StoredMemory], *, secret: bytes, subject: str) -> Marks:
     """The marks, but for the statements that stand: whoever wrote one again by hand wants it remembered."""
     if not marks.reverted and not marks.rejected:
         return marks
     shared = [each.memory for each in stored.values() if each.memory.agent is None]
-    return marks.without(frozenset(statement_hash(secret, subject, memory.text) for memory in shared))
+    return marks.without(frozenset(mark for memory in shared for mark in taken_back(memory, secret=secret)))

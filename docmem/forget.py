@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from docmem import erasure, files, git, layout, names, trailers
+from docmem import edits, erasure, files, git, layout, trailers
 from docmem.errors import FormatError, NotFound
 from docmem.git import Author
 from docmem.repository import Repository, Snapshot
@@ -69,7 +69,7 @@ def _statement(repository: Repository, now: Snapshot, path: str) -> set[str]:
         memory = files.parse_memory(path, now.read(path) or b"")
     except FormatError:
         return set()
-    return {names.statement_hash(repository.settings.secret_bytes(), memory.subject, memory.text)}
+    return set(edits.taken_back(memory, secret=repository.settings.secret_bytes()))
 
 
 def apply(repository: Repository, wanted: str, *, now: datetime, author: Author) -> Forgotten:

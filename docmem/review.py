@@ -16,13 +16,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from docmem import admission, edits, files, git, layout, trailers, transplant
+from docmem import admission, edits, files, git, layout, nearness, trailers, transplant
 from docmem import profile as profiles
 from docmem.admission import Ruling, State
 from docmem.errors import Conflict, FormatError, InputError, NotFound, Rejected
 from docmem.git import Author, Commit
 from docmem.model import Marks, Memory
-from docmem.names import proposal_hash, statement_hash
+from docmem.names import normalized, proposal_hash, said, statement_hash
+from docmem.nearness import Compared
 from docmem.repository import REVIEW, Repository, Snapshot, StoredMemory
 from docmem.splice import DELETE, KeyPath
 from docmem.strictyaml import load_mapping
@@ -52,6 +53,8 @@ _NAMED = 3
 """So many operations are named in a commit's subject; more are counted."""
 _ORIGIN = ("Docmem-Thread", "Docmem-Turns", "Docmem-Agent", "Docmem-Run", "Docmem-Model")
 _PREFIX = 4
+_PLACES = 10
+"""Of a proposal that is made again and again, the newest places that are kept."""
 _LOOKED_BACK = 500
 """Commits of a subject that are looked at for what was deleted lately."""
 _TRIES = 8
@@ -77,6 +80,11 @@ class Item:
     reason: Mapping[str, Any]
     shift: Shift | None
 
+    @property
+    def times(self) -> int:
+        """How often it has been proposed."""
+        return int(self.reason.get("times", 1))
+
     def as_json(self) -> dict[str, Any]:
         """An operation of `review list --json` and `review show --json`."""
         return {
@@ -90,6 +98,8 @@ class Item:
             "after": self.after,
             "quote": self.quote,
             "turns": list(self.turns),
+            "times": self.times,
+            "again": list(self.reason.get("again", ())),
         }
 
     def diff(self) -> str:
@@ -181,11 +191,22 @@ class Settled:
 # -------------------------------------------------------------------------------------------------------- holding
 
 
-def reasons(subject: str, rulings: Iterable[Ruling], entries: Iterable[profiles.Entry] = ()) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What waits for a person: operations and profile values. `forgets`: an agent forgot it because it was told to."""
+
+    rulings: tuple[Ruling, ...] = ()
+    entries: tuple[profiles.Entry, ...] = ()
+    forgets: bool = False
+
+
+def reasons(
+    subject: str, rulings: Iterable[Ruling], entries: Iterable[profiles.Entry] = (), *, forgets: bool = False
+) -> bytes:
     """`review.json`: what is held, and why."""
     held = {
         "subject": subject,
-        "operations": [_reason(ruling) for ruling in rulings],
+        "operations": [_reason(ruling) | ({"forgets": True} if forgets else {}) for ruling in rulings],
         "profile": [{"key": list(entry.path), "value": entry.value, "code": entry.code} for entry in entries],
     }
     return json.dumps(held, indent=1).encode() + b"\n"
@@ -201,6 +222,116 @@ def _reason(ruling: Ruling) -> dict[str, Any]:
         "code": ruling.code,
         "proposal": ruling.proposal.operation.model_dump(),
     }
+
+
+_Same: TypeAlias = tuple[str, ...]
+"""What two proposals have in common that ask a person the same thing."""
+
+
+def hold(
+    repository: Repository,
+    name: str,
+    base: str,
+    *,
+    subject: str,
+    held: Pending,
+    files: Callable[[Pending], Mapping[str, bytes | None]],
+    message: str,
+    now: datetime,
+) -> str:
+    """Let operations wait in the review `name`, on `base`; returns the review that they wait in. Hold the lock.
+
+    What another review asks already isn't asked again: it is noted there, with where it was said this time. Only the
+    rest makes a review of its own; the same name again (a window that is replayed) takes the place of the one before.
+    """
+    origin = _origin(held)
+    waiting = _waiting(repository, subject, but=name, now=now)
+    again: dict[str, tuple[Review, dict[int, dict[str, Any]]]] = {}
+    for same, place in origin.items():
+        if same in waiting:
+            review, item = waiting[same]
+            again.setdefault(review.id, (review, {}))[1][item.number] = place
+    for review, said_again in again.values():
+        _rewrite(repository, review, [_noted(item, said_again.get(item.number)) for item in review.items])
+    rest = replace(
+        held,
+        rulings=tuple(each for each in held.rulings if _same_ruling(each) not in waiting),
+        entries=tuple(each for each in held.entries if _same_entry(each) not in waiting),
+    )
+    if not rest.rulings and not rest.entries:
+        repository.release(name)
+        return next(iter(again))
+    repository.hold(name, base, files(rest), message=message, now=now)
+    return name
+
+
+def _origin(held: Pending) -> dict[_Same, dict[str, Any]]:
+    """Where each of the held was said."""
+    found: dict[_Same, dict[str, Any]] = {}
+    for ruling in held.rulings:
+        source = ruling.after.source if ruling.after is not None else None
+        operation = ruling.proposal.operation
+        found[_same_ruling(ruling)] = {
+            "thread": source.thread if source else None,
+            "turns": list(operation.evidence_turns),
+            "quote": operation.quote,
+        }
+    return found | {_same_entry(entry): {} for entry in held.entries}
+
+
+def _waiting(repository: Repository, subject: str, *, but: str, now: datetime) -> dict[_Same, tuple[Review, Item]]:
+    found: dict[_Same, tuple[Review, Item]] = {}
+    for review in reviews(repository):
+        if review.subject == subject and review.id != but and not review.is_expired(now):
+            for item in review.items:
+                if item.shift is not None:
+                    found.setdefault(_same_item(item), (review, item))
+    return found
+
+
+def memories_waiting(repository: Repository, subject: str, *, now: datetime) -> Iterator[tuple[str, Item, Memory]]:
+    """The memories of a subject that wait to be written, each with its review and operation."""
+    for _, (review, item) in _waiting(repository, subject, but="", now=now).items():
+        memory = _memory(item.shift.new) if item.op != "profile" and item.shift and item.shift.new else None
+        if memory is not None:
+            yield review.id, item, memory
+
+
+def _same_ruling(ruling: Ruling) -> _Same:
+    memory = ruling.after or ruling.before
+    assert memory is not None
+    return _same(ruling.op, memory.id, memory.agent, memory.text)
+
+
+def _same_item(item: Item) -> _Same:
+    if item.op == "profile":
+        return ("profile", item.key, normalized(item.after or ""))
+    version = item.shift and (item.shift.new or item.shift.old)
+    memory = _memory(version) if version else None
+    return _same(item.op, item.key, memory.agent if memory else None, item.after or item.before or "")
+
+
+def _same_entry(entry: profiles.Entry) -> _Same:
+    return ("profile", ".".join(entry.path), normalized(entry.value))
+
+
+def _same(op: str, memory: str, agent: str | None, text: str) -> _Same:
+    return (op, "" if op == "create" else memory, agent or "", said(text))
+
+
+def _memory(version: Version) -> Memory | None:
+    try:
+        return files.parse_memory(version.path, version.data)
+    except FormatError:
+        return None
+
+
+def _noted(item: Item, said_again: dict[str, Any] | None) -> Item:
+    """The item, said once more. The newest places are kept; the same place again (a replay) counts once."""
+    if said_again is None or said_again in item.reason.get("again", ()):
+        return item
+    again = [*item.reason.get("again", ()), said_again]
+    return replace(item, reason={**item.reason, "times": item.times + 1, "again": again[-_PLACES:]})
 
 
 def value_mark(secret: bytes, subject: str, path: KeyPath, value: str) -> str:
@@ -439,11 +570,20 @@ def approve(
     written and `conflicts` names it. Raises `Rejected` where admission would refuse it whoever asks (a secret, its
     size, a duplicate of what is there now, no consent) or it has expired; else what `select` raises.
     """
-    return _retrying(repository, partial(_approve, repository, target, operation, now, author, text))
+    attempt = partial(_approve, repository, target, operation, now, author, text)
+    return nearness.comparing(
+        repository.settings, repository.tenant, lambda compared: _retrying(repository, partial(attempt, compared))
+    )
 
 
 def _approve(
-    repository: Repository, target: str, operation: str | None, now: datetime, author: Author, text: str | None
+    repository: Repository,
+    target: str,
+    operation: str | None,
+    now: datetime,
+    author: Author,
+    text: str | None,
+    compared: Compared,
 ) -> Settled:
     review, items = select(repository, target, operation)
     if review.is_expired(now):
@@ -453,7 +593,7 @@ def _approve(
             hint="the next conversation that says it proposes it again; or write it by hand",
         )
     chosen = [_edited(_the_one(review, items), text)] if text is not None else list(items)
-    planned = _plan(repository, review, chosen, now)
+    planned = _plan(repository, review, chosen, now, compared)
     keys = tuple(item.key for item in items)
     if planned.conflicts:
         left = len(review.items)
@@ -546,7 +686,7 @@ def _rewritten(op: Op, version: Version, text: str) -> Version:
     return Version(layout.memory_path(memory.subject, memory.id, text) if op == "create" else version.path, data)
 
 
-def _plan(repository: Repository, review: Review, items: Sequence[Item], now: datetime) -> _Plan:
+def _plan(repository: Repository, review: Review, items: Sequence[Item], now: datetime, compared: Compared) -> _Plan:
     snapshot = repository.snapshot()
     secret = repository.settings.secret_bytes()
     stored = {each.memory.id: each for each in snapshot.memories(review.subject)}
@@ -556,19 +696,17 @@ def _plan(repository: Repository, review: Review, items: Sequence[Item], now: da
     if carried.conflicts:
         return _Plan(snapshot.revision, {}, {}, carried.conflicts, moved, {})
     state = _state(snapshot, stored, carried, secret)
-    written, merged, approved = _admitted(carried, state, stored, now)
+    written, merged, approved = _admitted(carried, state, stored, now, compared)
     _check_profile(review, items, written, state.policies)
     deletes = sum(item.op == "delete" for item in items)
     counts = Counter("update" if memory.id in {*stored, *merged} else "create" for memory in approved)
     counts["delete"] = min(deletes, carried.deletes)
-    marks = snapshot.marks.without(
-        frozenset(
-            [
-                *(_mark(review, item, secret) for item in items),
-                *(statement_hash(secret, review.subject, memory.text) for memory in approved),
-            ]
-        )
-    )
+    cleared = [_mark(review, item, secret) for item in items]
+    cleared += [statement_hash(secret, review.subject, memory.text) for memory in approved]
+    marks = snapshot.marks.without(frozenset(cleared))
+    forgotten = [stored[item.key].memory for item in items if item.reason.get("forgets") and item.key in stored]
+    taken_back = frozenset(mark for memory in forgotten for mark in edits.taken_back(memory, secret=secret))
+    marks = replace(marks, reverted=marks.reverted | taken_back)
     return _Plan(snapshot.revision, {**written, **_marks_file(snapshot.marks, marks)}, counts, (), moved, merged)
 
 
@@ -615,7 +753,7 @@ def _comes(memory: str, carried: Carried) -> bool:
 
 
 def _admitted(
-    carried: Carried, state: State, stored: Mapping[str, StoredMemory], now: datetime
+    carried: Carried, state: State, stored: Mapping[str, StoredMemory], now: datetime, compared: Compared
 ) -> tuple[dict[str, bytes | None], dict[str, str], list[Memory]]:
     """The files to write once admission has looked at them, what was merged into what, and the memories as approved.
 
@@ -628,6 +766,9 @@ def _admitted(
         if data is None or layout.place(path).kind != "memory":
             continue
         memory = _parsed(path, data)
+        _check_external(memory, state)
+        bound = state.policies.admission.duplicate_cosine
+        state = replace(state, one=compared.one(admission.may_repeat(memory, state), bound))
         ruling = admission.judge(
             memory, state=state, now=now, before=state.memories.get(memory.id), passes=admission.PERSON_PASSES
         )
@@ -635,7 +776,7 @@ def _admitted(
             raise _refusal(memory, ruling)
         if ruling.after.id != memory.id:  # more of what another one says: that one takes it
             del written[path]
-            written |= edits.of(ruling, stored)
+            written |= edits.of(_noting(ruling, memory), stored)
             merged[memory.id] = ruling.after.id
         elif ruling.after != memory:  # policy takes personal data out
             del written[path]
@@ -645,6 +786,24 @@ def _admitted(
         approved.append(ruling.after)
         state = replace(state, memories={**state.memories, ruling.after.id: ruling.after})
     return written, merged, approved
+
+
+def _noting(ruling: Ruling, memory: Memory) -> Ruling:
+    """The ruling with the external ids of the memory that it merges noted on the one that takes its text."""
+    assert ruling.after is not None
+    return replace(ruling, after=edits.with_external(ruling.after, edits.external(memory)))
+
+
+def _check_external(memory: Memory, state: State) -> None:
+    """One external id is one memory, also where the other one came while this one waited. Raises `Rejected`."""
+    for there in state.memories.values():
+        shared = edits.external(memory).keys() & edits.external(there).keys()
+        if there.id != memory.id and shared:
+            raise Rejected(
+                f"memory {memory.id} can't be kept (id_taken): {there.id} has the external id {sorted(shared)[0]!r}",
+                code="id_taken",
+                hint="reject it, or take the external id out of one of them",
+            )
 
 
 def _as_ruled(data: bytes, memory: Memory) -> bytes:
@@ -704,25 +863,30 @@ def _settle(repository: Repository, review: Review, items: Sequence[Item]) -> in
     if not rest:
         git.move_ref(repository.git_dir, ref, new=None, old=review.revision)
         return 0
+    _rewrite(repository, review, rest)
+    return len(rest)
+
+
+def _rewrite(repository: Repository, review: Review, items: Sequence[Item]) -> None:
+    """Leave these items in a review, and nothing else; what it stands on and how long it waits stay."""
     held: dict[str, bytes | None] = {}
-    for shift in _shifts([item for item in rest if item.shift is not None]):
+    for shift in _shifts([item for item in items if item.shift is not None]):
         version = shift.new or shift.old
         if version is not None:
             held[version.path] = shift.new.data if shift.new is not None else None
-    said = {
+    kept = {
         "subject": review.subject,
-        "operations": [{**item.reason, "number": item.number} for item in rest if item.op != "profile"],
-        "profile": [{**item.reason, "number": item.number} for item in rest if item.op == "profile"],
+        "operations": [{**item.reason, "number": item.number} for item in items if item.op != "profile"],
+        "profile": [{**item.reason, "number": item.number} for item in items if item.op == "profile"],
     }
-    held[REASONS] = json.dumps(said, indent=1).encode() + b"\n"
+    held[REASONS] = json.dumps(kept, indent=1).encode() + b"\n"
     message = trailers.message(
         review.commit.subject, {key: values[-1] for key, values in review.commit.trailers.items()}
     )
     git.commit(
-        repository.git_dir, base=review.base, files=held, message=message, when=review.when, ref=ref,
-        old=review.revision,
+        repository.git_dir, base=review.base, files=held, message=message, when=review.when,
+        ref=f"{REVIEW}/{review.id}", old=review.revision,
     )  # fmt: skip
-    return len(rest)
 
 
 def _message(review: Review, items: Sequence[Item], counts: Mapping[str, int], author: Author, *, edited: bool) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from docmem import files, git, layout
+from docmem import edits, files, git, layout
 from docmem.document import decode, split
 from docmem.errors import FormatError
 from docmem.git import Change
-from docmem.names import statement_hash
 from docmem.repository import Repository, Snapshot
 from docmem.splice import DELETE, KeyPath
 from docmem.strictyaml import load_mapping
@@ -248,4 +247,4 @@ def _statements(version: Version | None, secret: bytes) -> set[str]:
         memory = files.parse_memory(version.path, version.data)
     except FormatError:
         return set()
-    return {statement_hash(secret, memory.subject, memory.text)}
+    return set(edits.taken_back(memory, secret=secret))

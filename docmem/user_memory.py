@@ -10,9 +10,22 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from docmem import admission, config, edits, files, filesearch, layout, names, repository, review, trailers
+from docmem import (
+    admission,
+    config,
+    edits,
+    files,
+    filesearch,
+    git,
+    layout,
+    names,
+    nearness,
+    repository,
+    review,
+    trailers,
+)  # fmt: skip
 from docmem.admission import Ruling, State
 from docmem.config import Settings
 from docmem.consolidation import DEFAULT_AGENT
@@ -20,12 +33,10 @@ from docmem.document import scrub
 from docmem.errors import Conflict, Held, InputError, NotFound, Rejected
 from docmem.fence import strip_injected
 from docmem.model import Memory, Source
+from docmem.nearness import Compared
 from docmem.recall import SearchResult
 from docmem.repository import Snapshot, StoredMemory
 from docmem.strictyaml import load_mapping
-
-EXTERNAL = "external"
-"""Key of a memory's head: ids of other systems that it was saved under, each with what it was saved as."""
 
 _TRIES = 8
 _SAVED = 0.9
@@ -74,18 +85,26 @@ class UserMemory:
 
         Where one says it already, that one is returned and nothing is written; where one says less, it takes the new
         text. `thread`, `turns` and `quote`, or a `uri`, say where it comes from; without them the source is the agent.
-        `external_id` makes a replay return the memory, whatever has become of it since. `trusted` lets the tenant's
-        own systems save what is of high impact (payment, health, contact details), and needs a `uri`.
+        `external_id` makes a replay return the memory, whatever has become of it since; of one that waits for a person,
+        it raises the same `Held` again, and of one that was forgotten it waits for a person: no replay brings it back.
+        `trusted` lets the tenant's own systems save what is of high impact (payment, health, contact details), and
+        needs a `uri`.
 
         Raises `Held` where it waits for a person now, `Rejected` with admission's code, `Conflict` where `external_id`
-        was used for something else, `InputError` and `InvalidName` for arguments that make no sense.
+        was used for something else (kept, waiting or forgotten), `InputError` and `InvalidName` for arguments that
+        make no sense.
         """
         _check(kind, turns=turns, thread=thread, trusted=trusted, uri=uri)
+        uri = (uri or "").strip() or None
         moment = (now or datetime.now(UTC)).replace(microsecond=0)
         source = Source(thread, tuple(turns), quote, uri or (None if thread else f"agent:{self._agent}"))
         wanted = self._memory(text, kind, topic, external_id, source, moment, trusted=trusted)
         passes = frozenset({"high_impact"}) if trusted else frozenset()
-        return self._locked(lambda: self._save(wanted, external_id, moment, passes))
+        return nearness.comparing(
+            self._settings,
+            self._repo.tenant,
+            lambda compared: self._locked(lambda: self._save(wanted, external_id, moment, passes, compared)),
+        )
 
     def recall(self, query: str, *, limit: int = 10) -> SearchResult:
         """The person's memories that answer a question, as this agent may see them, best first.
@@ -100,8 +119,9 @@ class UserMemory:
     def forget(self, memory_id: str, *, now: datetime | None = None) -> str:
         """Remove a memory of this person's, in one commit; returns its revision.
 
-        It stays in the history, and `docmem revert` brings it back. Said again, it waits for a person.
-        Raises `NotFound` where this agent sees no such memory of this person's.
+        It stays in the history, and `docmem revert` brings it back. Said again, or saved again under its external id,
+        it waits for a person. Raises `NotFound` where this agent sees no such memory of this person's, `Held` where
+        the tenant has every change reviewed (`review: all`), `Rejected` where a reviewer has turned that down before.
         """
         return self._locked(lambda: self._forget(memory_id, now or datetime.now(UTC)))
 
@@ -123,18 +143,26 @@ class UserMemory:
                         raise
         raise AssertionError("unreachable")
 
-    def _save(self, wanted: Memory, external_id: str | None, now: datetime, passes: frozenset[str]) -> _Write[Memory]:
+    def _save(
+        self, wanted: Memory, external_id: str | None, now: datetime, passes: frozenset[str], compared: Compared
+    ) -> _Write[Memory]:
         snapshot = self._repo.snapshot()
         stored = {each.memory.id: each for each in snapshot.memories(self._subject)}
         known = _known(stored, external_id, wanted)
         if known is not None:
             return _Write(snapshot.revision, {}, "", now, lambda _: known)
+        if external_id is not None:
+            self._check_waiting(external_id, wanted, now)
+            self._check_forgotten(snapshot, external_id, wanted)
         self._check_consent(snapshot)
-        ruling = admission.judge(wanted, state=self._state(snapshot, stored), now=now, passes=passes)
+        state = self._state(snapshot, stored)
+        bound = snapshot.config.policies.admission.duplicate_cosine
+        state = replace(state, one=compared.one(admission.may_repeat(wanted, state), bound))
+        ruling = admission.judge(wanted, state=state, now=now, passes=passes)
         if ruling.verdict == "rejected":
             return self._said_already(snapshot, stored, ruling, external_id, wanted, now)
         assert ruling.after is not None
-        ruling = replace(ruling, after=_with_external(ruling.after, external_id, wanted.id))
+        ruling = replace(ruling, after=edits.with_external(ruling.after, _ids(external_id, wanted)))
         if ruling.verdict == "held":
             raise self._hold(snapshot, stored, ruling, now)
         kept = ruling.after
@@ -162,8 +190,8 @@ class UserMemory:
             )
         if external_id is None:
             return _Write(snapshot.revision, {}, "", now, lambda _: there)
-        noted = _with_external(there, external_id, wanted.id)
-        data = files.edit_memory(stored[there.id].data, {(EXTERNAL,): noted.meta[EXTERNAL]})
+        noted = edits.with_external(there, _ids(external_id, wanted))
+        data = files.edit_memory(stored[there.id].data, {(edits.EXTERNAL,): edits.external(noted)})
         message = self._message("Save: known already", wanted.source, {})
         return _Write(snapshot.revision, {stored[there.id].path: data}, message, now, lambda _: noted)
 
@@ -173,27 +201,71 @@ class UserMemory:
         found = stored.get(memory_id)
         if found is None or found.memory.agent not in (None, self._own):
             raise NotFound(f"there is no memory {memory_id} of this person's", hint="recall gives the ids")
-        secret = self._settings.secret_bytes()
-        mark = names.statement_hash(secret, self._subject, found.memory.text)
-        marks = replace(snapshot.marks, reverted=snapshot.marks.reverted | {mark})
+        ruling = admission.judge_forgetting(found.memory, state=self._state(snapshot, stored), now=now)
+        if ruling.verdict == "rejected":
+            raise Rejected("a reviewer wants this to stay", code=ruling.code or "rejected")
+        if ruling.verdict == "held":
+            raise self._hold(snapshot, stored, ruling, now)
+        taken_back = edits.taken_back(found.memory, secret=self._settings.secret_bytes())
+        marks = replace(snapshot.marks, reverted=snapshot.marks.reverted | taken_back)
         changed = {found.path: None, layout.REVERTED: files.render_reverted(marks)}
         message = self._message("Forget: 1 deleted", Source(), {"Docmem-Deleted": "1", "Docmem-Deletes": "1"})
         return _Write(snapshot.revision, changed, message, now, lambda revision: revision)
 
     def _hold(self, snapshot: Snapshot, stored: Mapping[str, StoredMemory], ruling: Ruling, now: datetime) -> Held:
-        memory = ruling.after
+        """The change, where a reviewer finds it. What waits already goes on waiting where it does."""
+        memory = ruling.after or ruling.before
         assert memory is not None
-        waits_as = hashlib.sha256(f"save\n{self._subject}\n{memory.id}".encode()).hexdigest()[:16]
-        changed = {**edits.of(ruling, stored), review.REASONS: review.reasons(self._subject, [ruling])}
-        origin = {"Docmem-Held": f"{ruling.code}=1", "Docmem-Review": waits_as}
+        verb = "save" if ruling.after is not None else "forget"
+        waits_as = hashlib.sha256(f"{verb}\n{self._subject}\n{memory.id}".encode()).hexdigest()[:16]
         review.expire(self._repo, snapshot.config.policies.review_expires, now=now)
-        message = self._message("Held for review: save", memory.source, origin)
-        self._repo.hold(waits_as, snapshot.revision, changed, message=message, now=now)
+        if not git.has_ref(self._repo.git_dir, f"{repository.REVIEW}/{waits_as}"):
+            origin = {"Docmem-Held": f"{ruling.code}=1", "Docmem-Review": waits_as}
+            source = memory.source if verb == "save" else Source()
+            waits_as = review.hold(
+                self._repo,
+                waits_as,
+                snapshot.revision,
+                subject=self._subject,
+                held=review.Pending((ruling,), forgets=verb == "forget"),
+                files=lambda held: {
+                    **edits.of(ruling, stored),
+                    review.REASONS: review.reasons(self._subject, held.rulings, forgets=held.forgets),
+                },
+                message=self._message(f"Held for review: {verb}", source, origin),
+                now=now,
+            )
+        return self._waits(waits_as, ruling.code or "")
+
+    def _waits(self, name: str, code: str) -> Held:
         return Held(
-            f"it waits for a person: {review.MEANS.get(ruling.code or '', ruling.code)}",
-            review=waits_as,
-            hint=f"docmem review show {self._repo.tenant} {waits_as}",
+            f"it waits for a person: {review.MEANS.get(code, code)}",
+            review=name,
+            hint=f"docmem review show {self._repo.tenant} {name}",
         )
+
+    def _check_waiting(self, external_id: str, wanted: Memory, now: datetime) -> None:
+        """Raises `Held` where this very save waits already, and `Conflict` where another one does under this id."""
+        for waiting, item, memory in review.memories_waiting(self._repo, self._subject, now=now):
+            saved_as = edits.external(memory).get(external_id)
+            if saved_as == wanted.id:
+                raise self._waits(waiting, item.code)
+            if saved_as is not None:
+                raise Conflict(
+                    f"external id {external_id!r} waits for a person with other content (review {waiting})",
+                    hint="use another id for another statement",
+                )
+
+    def _check_forgotten(self, snapshot: Snapshot, external_id: str, wanted: Memory) -> None:
+        """Raises `Conflict` where something else was saved under this id and forgotten; the same waits for a person."""
+        secret = self._settings.secret_bytes()
+        was_forgotten = edits.external_mark(secret, self._subject, external_id) in snapshot.marks.reverted
+        text = snapshot.config.policies.pii.redacted(wanted.text)
+        if was_forgotten and names.statement_hash(secret, self._subject, text) not in snapshot.marks.reverted:
+            raise Conflict(
+                f"what was saved under external id {external_id!r} was forgotten, and said something else",
+                hint="use another id for another statement",
+            )
 
     # ------------------------------------------------------------------------------------------------- the parts
 
@@ -274,7 +346,7 @@ class UserMemory:
 def _check(kind: str, *, turns: Sequence[str], thread: str | None, trusted: bool, uri: str | None) -> None:
     if kind not in {"preference", "fact"}:
         raise InputError(f"an agent saves a preference or a fact, not {kind!r}", code="unknown_kind")
-    if trusted and not uri:
+    if trusted and not (uri or "").strip():
         raise InputError("what is trusted needs a uri: who vouches for it?", code="no_uri", hint="give uri=…")
     if thread is not None:
         names.thread_id(thread)
@@ -288,7 +360,9 @@ def _known(stored: Mapping[str, StoredMemory], external_id: str | None, wanted: 
     """The memory that was saved under this id. Raises `Conflict` where something else was."""
     under = external_id or ""
     saved = [
-        (each.memory, _external(each.memory)[under]) for each in stored.values() if under in _external(each.memory)
+        (each.memory, edits.external(each.memory)[under])
+        for each in stored.values()
+        if under in edits.external(each.memory)
     ]
     for memory, saved_as in saved:
         if saved_as == wanted.id:
@@ -301,12 +375,5 @@ def _known(stored: Mapping[str, StoredMemory], external_id: str | None, wanted: 
     return None
 
 
-def _external(memory: Memory) -> Mapping[str, Any]:
-    noted = memory.meta.get(EXTERNAL)
-    return noted if isinstance(noted, dict) else {}
-
-
-def _with_external(memory: Memory, external_id: str | None, saved_as: str) -> Memory:
-    if external_id is None:
-        return memory
-    return replace(memory, meta={**memory.meta, EXTERNAL: {**_external(memory), external_id: saved_as}})
+def _ids(external_id: str | None, wanted: Memory) -> dict[str, str]:
+    return {external_id: wanted.id} if external_id is not None else {}

@@ -103,6 +103,21 @@ def test_of_two_workers_that_take_the_same_thread_one_commits(acme: Tenant) -> N
     assert (acme.commits(), len(acme.memories())) == (before + 1, 1)
 
 
+def test_a_lock_that_somebody_holds_is_a_conflict_and_the_window_stays_due(
+    acme: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F17: a `main.lock` whose owner may live isn't removed, and isn't waited for without end."""
+    monkeypatch.setattr("docmem.git.references.REF_LOCK_SECONDS", 0.1)
+    lock = acme.repo.git_dir / "refs" / "heads" / "main.lock"
+    lock.touch()
+    done = acme.run(reply(operation()))
+    assert (done.outcome, done.watermark, acme.memories()) == ("conflict", None, {})
+    assert done.error is not None
+    assert (done.error.exit_code, str(lock) in done.error.hint) == (75, True)
+    lock.unlink()
+    assert acme.run(reply(operation())).outcome == "committed"
+
+
 def test_a_clock_that_goes_back_changes_no_id_and_loses_no_window(acme: Tenant) -> None:
     """C3: ids never come from time"""
     acme.run(reply(operation()))

@@ -81,6 +81,28 @@ def test_a_review_is_named_by_the_start_of_its_id_or_by_a_held_memory(acme: Tena
         review.select(acme.repo, held.id, "9")
 
 
+def test_a_proposal_that_waits_is_noted_and_not_asked_again(acme: Tenant) -> None:
+    turns = [telling(number, phone="+60123") for number in range(1, 5)]
+    answer = reply(operation(ORDER, evidence_turns=["t1"]), attributes={"phone": "+60123"})
+    first = acme.run(answer, turns[:1])
+    for number in (2, 3):
+        said = operation(f"  {ORDER.upper()}", evidence_turns=[f"t{number}"])
+        again = acme.run(reply(said, attributes={"phone": "+60123"}), turns[:number])
+        assert (again.outcome, again.held, again.review) == ("held", 2, first.review)
+    [held] = waiting(acme)
+    assert [(item.number, item.times) for item in held.items] == [(1, 3), (2, 2)]
+    assert [each["turns"] for each in held.items[0].as_json()["again"]] == [["t2"], ["t3"]]
+    mixed = reply(operation(ORDER, evidence_turns=["t4"]), doubtful(evidence_turns=["t4"]))
+    other = acme.run(mixed, turns)
+    assert (other.held, len(waiting(acme))) == (2, 2)
+    assert other.review != first.review
+    assert [[item.code for item in each.items] for each in waiting(acme) if each.id == other.review] == [
+        ["low_confidence"]
+    ]
+    approve(acme, str(first.review), "1")
+    assert ORDER in acme.memories()
+
+
 def test_nothing_of_it_reaches_a_clone(acme: Tenant, settings: Settings, tmp_path: Path) -> None:
     from tests.support.index import Clone
 

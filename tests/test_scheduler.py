@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docmem.config import Settings
 from docmem.errors import ModelUnavailable, ServerUnavailable
-from docmem.model import Job
-from docmem.scheduler import DeadLetter, Ended, Queue, Scheduler, Timing
+from docmem.model import Job, Turn
+from docmem.scheduler import DeadLetter, Ended, Queue, Scheduler, Timing, due
 
 
 def job(thread: str = "t", subject: str = "ana", tenant: str = "acme") -> Job:
@@ -211,6 +213,75 @@ def test_workers_run_due_jobs_and_stop_after_what_runs() -> None:
     assert started.wait(10)
     one.stop()
     assert ran == ["t"]
+
+
+@pytest.mark.parametrize("said", [None, True, "finished", 0])
+def test_a_run_that_says_nothing_of_its_end_is_tried_again_and_kept(said: object) -> None:
+    clock, kept, ran = Clock(), Kept(), []
+
+    def run(each: Job) -> object:
+        ran.append(each)
+        return said
+
+    one = scheduler(run, clock, kept, timing=Timing(retries=1, first_pause=1))
+    one.schedule(job())
+    for _ in range(3):
+        clock.now += 100
+        one.run_due()
+    assert len(ran) == 2
+    assert "neither 'done' nor 'retry'" in kept.letters[0].reason
+
+
+def test_a_keeper_of_letters_that_breaks_ends_no_worker(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Kept):
+        def keep(self, letter: DeadLetter) -> None:
+            raise RuntimeError("a foreign error")
+
+    clock, ran = Clock(), []
+
+    def run(each: Job) -> Ended:
+        ran.append(each.thread)
+        return "retry"
+
+    one = scheduler(run, clock, Broken(), timing=Timing(retries=0))
+    one.schedule(job("a", "ana"))
+    one.schedule(job("b", "bob"))
+    clock.now = 100
+    assert one.run_due() == 2
+    assert ran == ["a", "b"]
+    assert "RuntimeError" in caplog.text
+
+
+@dataclass
+class Threads:
+    """A source of threads, some of which can't be read; the last of them may be the end of it."""
+
+    names: tuple[str, ...]
+    ends: bool = False
+
+    def threads(self) -> Iterator[str]:
+        yield from self.names
+        if self.ends:
+            raise OSError("the disk is away")
+
+    def after(self, thread: str, turn: str | None) -> list[Turn]:
+        if thread.startswith("bad"):
+            raise RuntimeError("a foreign error")
+        return [Turn("t1", "user", "We plan Portugal.")]
+
+
+def test_a_thread_or_source_that_breaks_hides_no_other(
+    settings: Settings, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def job_of(thread: str) -> Job | None:
+        if thread == "nobody":
+            raise KeyError(thread)
+        return job(thread)
+
+    source = Threads(("bad-1", "a", "nobody", "b"), ends=True)
+    assert [each.thread for each in due(settings, source, job_of)] == ["a", "b"]  # type: ignore[arg-type]
+    assert "the sweep left out 2 threads" in caplog.text
+    assert "OSError" in caplog.text
 
 
 def test_scheduling_nonsense_never_reaches_the_caller(caplog: pytest.LogCaptureFixture) -> None:

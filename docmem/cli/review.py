@@ -109,6 +109,8 @@ def _print_item(item: Item) -> None:
         click.echo(f"    from turns {' '.join(item.turns)}")
     if item.quote:
         click.echo(f"    “{item.quote}”")
+    if item.times > 1:
+        click.echo(f"    proposed {item.times} times")
     click.echo(_coloured(item.diff()), nl=False)
 
 

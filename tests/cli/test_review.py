@@ -60,7 +60,9 @@ def test_what_waits_is_listed_shown_and_approved(shell: Shell, talk: Talk) -> No
     listed = shell("review", "list", "acme").out
     assert f"instruction  {ORDER}" in listed
     assert "attributes.phone: +60123" in listed
+    talk(operation(ORDER, quote="We plan Portugal"))
     shown = shell("review", "show", "acme", row["id"][:8]).out
+    assert "proposed 2 times" in shown
     assert "it reads like an instruction to the assistant" in shown
     assert "“We plan Portugal”" in shown
     assert f"+{ORDER}" in shown
