@@ -195,6 +195,8 @@ def safe_path(path: str) -> str:
     parts = path.split("/")
     if not path or len(path.encode("utf-8", "surrogatepass")) > _PATH_MAX or path.startswith("/"):
         raise InvalidName(f"{path[:80]!r} is not a path inside the repo")
+    if any("\ud800" <= char <= "\udfff" for char in path):
+        raise InvalidName(f"{path!r} is not UTF-8: no index can hold it, and not every disk", hint="rename the file")
     for part in parts:
         if part in {"", ".", ".."} or _is_dot_git(part) or "\0" in part or "\\" in part:
             raise InvalidName(f"{path!r} has a part {part!r} that no path in the repo may have")

@@ -60,7 +60,7 @@ def test_an_id_cannot_be_computed_without_the_secret() -> None:
 @pytest.mark.parametrize(
     "path",
     ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", ".git/config", "a/.GIT/x", "a/.git ", "git~1/x", "a\\b",
-     "a\0b", "a/.g\u200cit/x", "x" * 1025, "a/" + "ä" * 128],
+     "a\0b", "a/.g\u200cit/x", "x" * 1025, "a/" + "ä" * 128, "a/caf\udce9.md"],
 )  # fmt: skip
 def test_a_path_that_leaves_the_repo_or_touches_git_is_refused(path: str) -> None:
     with pytest.raises(InvalidName):

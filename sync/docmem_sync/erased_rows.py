@@ -15,6 +15,7 @@ from psycopg.rows import DictRow
 from docmem.errors import TryAgain
 from docmem.journal import Journal
 from docmem.sql import load
+from docmem_sync.reading import printable
 from docmem_sync.store import Store
 
 _SQL = partial(load, "docmem_sync", "erase.sql")
@@ -62,7 +63,7 @@ class ErasedRows:
             "id": journal.memories,
             "memory": journal.memories,
             "thread": journal.threads,
-            "path": journal.paths,
+            "path": [printable(path) for path in journal.paths],
         }
         for table, columns in self._tables().items():
             # A thread may be about others too, and a path may have held another memory; where a row says whom it is

@@ -400,6 +400,26 @@ def test_every_version_of_a_memory_goes_under_every_name_its_file_ever_had(index
     assert history.find_memory(repo, TEA.id) is None
 
 
+def test_names_that_are_no_text_and_broken_files_go_too(indexed: Settings, repo: Repository) -> None:
+    """They came by fetch, or before the check knew them: a name that isn't UTF-8, one with a newline, a broken head."""
+    folder = f"{layout.subject_dir(ANA)}/memories"
+    odd = [f"{folder}/caf\udce9.md", f"{folder}/two\nlines.md", f"{folder}/broken.md"]
+    data = (
+        files.render_memory(BUS),
+        files.render_memory(TEA),
+        f"---\nid: {HELD.id}\nkind: *x\n---\nAna pays.\n".encode(),
+    )
+    changed: dict[str, bytes | None] = dict(zip(odd, data, strict=True))
+    git.commit(repo.git_dir, base=repo.head(), files=changed | {TEA.path: None}, message="odd\n", when=NOW)
+    sync_tenant(indexed, "acme")
+    assert history.why(repo, BUS.id).path == odd[0]
+    for target in (Target("memory", BUS.id), Target("subject", ANA)):
+        assert erase.erase(indexed, "acme", target, now=NOW)["verified"] == NOTHING
+        assert sync_tenant(indexed, "acme").error is None
+    assert_gone(indexed, repo)
+    assert [row for row in whole_index(indexed)["quarantine"] if ANA in row["path"]] == []
+
+
 def test_a_line_that_others_have_as_well_stays_theirs(indexed: Settings, repo: Repository) -> None:
     """Two profiles of the same bytes, and an empty file: erasing one person takes nothing from the other."""
     common = b"preferred_language: en\n"
