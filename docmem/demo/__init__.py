@@ -142,7 +142,7 @@ def _on_the_web(stage: _Stage) -> str:
     stage.title("the day before yesterday, on the website; the login's token vouches for a phone number")
     turns = _dialogue(stage, "web.jsonl", days_ago=2)
     _say_dialogue(stage, turns)
-    person = _web_login(stage)
+    person = web_login()
     stage.lines(f"subject {person[:12]}… (a hash: no number is stored)")
     done = _learn(stage, "web-812", person, turns)
     stage.title(f"consolidated by {_model_name(stage)}: one commit, {done.as_json()['operations']}")
@@ -150,7 +150,8 @@ def _on_the_web(stage: _Stage) -> str:
     return person
 
 
-def _web_login(stage: _Stage) -> str:
+def web_login() -> str:
+    """The subject of somebody whose login's token vouches for a phone number."""
     import jwt
 
     key, issuer, audience = secrets.token_hex(32), "https://login.wayfarer.example", "concierge"
@@ -160,7 +161,8 @@ def _web_login(stage: _Stage) -> str:
     return _known(identity.subject_of(TENANT, phone=phone))
 
 
-def _message_sender() -> str:
+def message_sender() -> str:
+    """The subject of who sent a signed webhook: the same number, written otherwise."""
     secret, body = secrets.token_bytes(32), b'{"from": "60123456789"}'
     signature = "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()
     phone = identity.phone_from_webhook(body, signature, secret=secret, sender=lambda raw: str(json.loads(raw)["from"]))
@@ -242,7 +244,7 @@ def _say_packet(stage: _Stage, packet: Packet) -> None:
 
 def _by_message(stage: _Stage, person: str) -> None:
     stage.title("yesterday, in a messaging app; its signed webhook names the same number, written otherwise")
-    sender = _message_sender()
+    sender = message_sender()
     stage.lines(f"subject {sender[:12]}…: {'the same person' if sender == person else 'somebody else'}")
     stage.title(f"what the agent's prompt is given for “{GOAL}”, and the file behind each line")
     _say_packet(stage, _packet(stage, TENANT, sender))

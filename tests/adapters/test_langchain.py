@@ -1,0 +1,185 @@
+"""The LangChain seam, with the real framework and a scripted chat model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from docmem import files, trace
+from docmem.adapters.langchain import CheckpointedThreads, DocmemMiddleware, goal_of
+from docmem.config import Injection, Settings
+from docmem.demo import langchain as example
+from docmem.fence import OPEN
+from docmem.inject import Injector
+from docmem.model import Job
+from docmem.scheduler import Scheduler
+from docmem_sync.sync import sync_tenant
+from tests.support.repos import memory, put, subject
+from tests.test_adapter import Kept
+
+CONTEXT: Any = {"tenant": "acme", "subject": subject()}
+CHAT: Any = {"messages": [HumanMessage("Which tea?")]}
+
+
+class Scripted(example.Scripted):
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+@pytest.fixture
+def served(indexed: Settings, tenant: str) -> Settings:
+    tea = memory("Ana likes green tea.", kind="preference")
+    put(indexed, tenant, {tea.path: files.render_memory(tea)})
+    sync_tenant(indexed, tenant)
+    return replace(indexed, injection_enabled="on", consolidation_enabled=True)
+
+
+@pytest.fixture
+def injector(served: Settings) -> Iterator[Injector]:
+    with Injector(served, timeout=30, files=False) as made:
+        yield made
+
+
+def system(model: Scripted) -> str:
+    """The system message of the last model call."""
+    return str(next((item.content for item in model.given[-1] if item.type == "system"), ""))
+
+
+def test_monday_on_one_channel_is_in_tuesdays_prompt_on_another_and_in_no_strangers(
+    settings: Settings, indexed: Settings
+) -> None:
+    tuesday, stranger = example.run(indexed, say=lambda line: None)
+    assert "night trains" in tuesday
+    assert "Always answer in Portuguese." in tuesday
+    assert stranger == "You are a travel agency's concierge."
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_memory_ends_the_system_message_of_each_model_call(
+    served: Settings, injector: Injector, is_async: bool
+) -> None:
+    model = Scripted()
+    middleware = DocmemMiddleware(injector, settings=served)
+    agent: Any = create_agent(model, [], system_prompt="Be kind.", middleware=[middleware])
+    run = asyncio.run(agent.ainvoke(CHAT, context=CONTEXT)) if is_async else agent.invoke(CHAT, context=CONTEXT)
+    assert system(model).startswith(f"Be kind.\n\n{OPEN}")
+    assert "Ana likes green tea." in system(model)
+    assert not any(OPEN in str(message.content) for message in run["messages"])
+    assert run.keys() == {"messages"}
+
+
+def test_a_deep_agent_has_memory_after_its_own_instructions(served: Settings, injector: Injector) -> None:
+    deepagents = pytest.importorskip("deepagents", reason="deepagents isn't installed")
+    model = Scripted()
+    middleware = DocmemMiddleware(injector, settings=served)
+    agent: Any = deepagents.create_deep_agent(model, system_prompt="Be deep.", middleware=[middleware])
+    agent.invoke(CHAT, context=CONTEXT)
+    assert system(model).index("Be deep.") < system(model).index(OPEN) < system(model).index("Ana likes green tea.")
+
+
+@pytest.mark.parametrize("injection", ["off", "shadow"])
+def test_each_side_has_its_flag(served: Settings, injector: Injector, injection: Injection) -> None:
+    jobs: list[Job] = []
+    now = [0.0]
+
+    def run(job: Job) -> Any:
+        jobs.append(job)
+        return "done"
+
+    scheduler = Scheduler(run, dead_letters=Kept(), clock=lambda: now[0], enabled=True)
+    model = Scripted()
+    some = replace(served, injection_enabled=injection)
+    for consolidation in (False, True):
+        middleware = DocmemMiddleware(injector, scheduler, settings=replace(some, consolidation_enabled=consolidation))
+        agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=InMemorySaver())
+        agent.invoke(
+            CHAT, {"configurable": {"thread_id": "web-1"}}, context={**CONTEXT, "agent": "concierge", "run": 5}
+        )
+        now[0] += 10_000
+        scheduler.run_due()
+        assert system(model) == ""
+        assert jobs == [Job("acme", "web-1", subject(), agent="concierge", run=5, trigger="turn")] * consolidation
+    assert injector.flush()
+    assert len(trace.read(served, "acme", 5)) == (1 if injection == "shadow" else 0)
+
+
+def test_a_run_without_a_number_is_counted_and_traced(served: Settings, injector: Injector) -> None:
+    model = Scripted()
+    agent: Any = create_agent(model, [], middleware=[DocmemMiddleware(injector, settings=served)])
+    for _ in range(2):
+        agent.invoke(CHAT, context=CONTEXT)
+    assert injector.flush()
+    assert [len(trace.read(served, "acme", run)) for run in (1, 2, 3)] == [1, 1, 0]
+
+
+def test_a_context_may_be_an_object_and_an_anonymous_or_broken_one_has_no_memory(
+    served: Settings, injector: Injector
+) -> None:
+    @dataclass
+    class Context:
+        tenant: Any = "acme"
+        subject: Any = None
+
+    model = Scripted()
+    agent: Any = create_agent(
+        model, [], system_prompt="Be kind.", middleware=[DocmemMiddleware(injector, settings=served)]
+    )
+    agent.invoke(CHAT, context=Context(subject=subject()))
+    assert "green tea" in system(model)
+    for context in (Context(), Context(tenant=None, subject="ana"), Context("No tenant", "ana"), None, {"tenant": 7}):
+        agent.invoke(CHAT, context=context)
+        assert system(model) == "Be kind."
+
+
+def test_a_turn_goes_on_while_memory_is_away(served: Settings) -> None:
+    away = replace(served, dsn="postgresql://docmem_reader:x@127.0.0.1:1/docmem")
+    model = Scripted()
+    with Injector(away, files=False) as injector:
+        agent: Any = create_agent(model, [], middleware=[DocmemMiddleware(injector, settings=away)])
+        assert agent.invoke(CHAT, context=CONTEXT)["messages"][-1].content == "Noted."
+
+
+def test_a_packet_of_an_earlier_call_is_replaced(served: Settings, injector: Injector) -> None:
+    model = Scripted()
+    blocks: Any = SystemMessage(
+        content=[{"type": "text", "text": "Be kind."}, {"type": "text", "text": f"{OPEN}\nold\n</docmem:memory>"}]
+    )
+    agent: Any = create_agent(model, [], system_prompt=blocks, middleware=[DocmemMiddleware(injector, settings=served)])
+    agent.invoke(CHAT, context=CONTEXT)
+    [given] = [message for message in model.given[-1] if message.type == "system"]
+    assert [part["text"].split("\n")[0] for part in given.content] == ["Be kind.", OPEN]
+    assert "old" not in str(given.content)
+
+
+def test_the_goal_is_what_the_user_said_last() -> None:
+    parts: Any = [{"type": "text", "text": "Which tea?"}, {"type": "image_url", "image_url": "x"}, "Or coffee?"]
+    assert (
+        goal_of([HumanMessage(parts), AIMessage("Wait."), ToolMessage("x", tool_call_id="1")])
+        == "Which tea?\nOr coffee?"
+    )
+    assert goal_of([AIMessage("Hello.")]) is None
+
+
+def test_a_checkpointers_threads_are_dialogues(served: Settings) -> None:
+    checkpointer = InMemorySaver()
+    agent: Any = create_agent(Scripted(), [], checkpointer=checkpointer)
+    for text in ("One.", "Two."):
+        agent.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "web-1"}})
+    source = CheckpointedThreads(checkpointer)
+    turns = source.after("web-1", None)
+    assert source.threads() == ["web-1"]
+    assert [(turn.role, turn.text) for turn in turns] == [
+        ("user", "One."), ("assistant", "Noted."), ("user", "Two."), ("assistant", "Noted."),
+    ]  # fmt: skip
+    assert [turn.text for turn in source.after("web-1", turns[1].id)] == ["Two.", "Noted."]
+    assert list(source.after("unknown", None)) == []
