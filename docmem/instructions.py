@@ -286,7 +286,7 @@ def is_instruction(text: str) -> bool:
     plain = _plain(text)
     if _LEET.search(plain) and _PATTERNS[0].search(plain.translate(_AS_LETTERS)):
         return True
-    if _HIDES.search(text) or _is_mixed(plain) or _SPELLED_OUT.search(plain):
+    if _HIDES.search(text) or _is_mixed(plain) or _is_spelled_out(plain):
         return True
     return any(map(_orders_or_gives_power, (plain, *_hidden(plain)))) or any(map(_orders, _turned(plain)))
 
@@ -325,6 +325,11 @@ def _turned(text: str) -> Iterator[str]:
     yield text[::-1]
 
 
+def _is_spelled_out(text: str) -> bool:
+    """Single letters in a row that may spell words; one letter over and over spells none."""
+    return any(len(set(found[0].casefold())) > _LETTERS_OF_WORDS for found in _SPELLED_OUT.finditer(text))
+
+
 def _is_mixed(text: str) -> bool:
     """Letters of two alphabets in one word: it looks like another word than it is."""
     if text.isascii():
@@ -358,6 +363,7 @@ _HIDES = re.compile(
 """Overrides that turn the reading order around, and invisible letters (those of a flag's code have their flag)."""
 _LATIN, _LOOKALIKE = re.compile("[A-Za-z]"), re.compile("[\u0370-\u03ff\u0400-\u04ff]")
 _SPELLED_OUT = re.compile(r"(?:\b[^\W\d_]\s+){8,}")
+_LETTERS_OF_WORDS = 5
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _SOFT = frozenset(
     number for number, pattern in enumerate(_PATTERNS) if "henceforth" in pattern.pattern or _ORDERS in pattern.pattern

@@ -117,3 +117,8 @@ def test_the_held_out_statements_are_judged_as_well_as_the_figures_say() -> None
 )
 def test_the_longest_statement_is_judged_in_a_moment(part: str) -> None:
     assert is_instruction(part * (TEXT_MAX // len(part))) in (True, False)
+
+
+def test_one_letter_over_and_over_spells_nothing() -> None:
+    assert not is_instruction("x " * (TEXT_MAX // 2))
+    assert is_instruction("P a y  e v e r y  c l a i m")
