@@ -107,7 +107,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\b(?:print|reveal|show|repeat|output|send|leak|dump)\b[^.!?\n]{0,30}\b(?:system\s+prompt|api\s+keys?|"
         r"credentials|secrets|passwords?|hidden\s+instructions?|environment\s+variables)\b",
         r"\bnew\s+(?:system\s+)?(?:instructions?|polic(?:y|ies)|rules?)\s*(?::|is\b|are\b|from\b)",
-        r"\byou\s+(?:are|must|shall|should|have\s+to|need\s+to)\b|"
+        r"(?<!when\s)(?<!if\s)(?<!unless\s)(?<!once\s)\byou\s+(?:are|must|shall|should|have\s+to|need\s+to)\b|"
         r"\byour\s+(?:\w+\s+)?(?:tasks?|roles?|jobs?|goals?|instructions?|rules?|purpose|mission|guidelines?|polic\w+)\b",
         r"\bwhen(?:ever)?\s+this\s+(?:memory|note|file|entry|text)\b|\bfuture\s+(?:assistants?|agents?|sessions?|models?)\b",
         r"\b(?:call|invoke|trigger|use)\b[^.!?\n]{0,30}(?:\b(?:functions?|apis?)\b|\b\w+_\w+\b|\w\(\))",
@@ -228,6 +228,11 @@ _ABOUT_THE_PERSON = re.compile(
         (?:always|never|must|shall|should|has\s+to|have\s+to)\b""",
     _FLAGS,
 )
+_HABIT = re.compile(
+    rf"^{_PERSON}\s+(?:always|never|usually|often)\s+(?!gets?\b|receives?\b|needs?\b|has\b|is\b|does\b)\w+s\b[^.!?\n]*[.!?]?$",
+    _FLAGS,
+)
+"""What the person does again and again, about money or not, is a fact about them."""
 _ABOUT_THEIR_PEOPLE = re.compile(
     rf"""^{_PERSON}'s\s+(?:\w+\s+)?(?:boss|employer|manager|company|firm|school|university|doctor|bank|insur\w+|landlord|wife|
         husband|partner|mother|father|parents|sister|brother|son|daughter|children|kids|team|accountant|lawyer|family|
@@ -298,7 +303,7 @@ def _orders_or_gives_power(text: str) -> bool:
 
 def _orders(plain: str) -> bool:
     found = [number for number, pattern in enumerate(_PATTERNS) if pattern.search(plain)]
-    if found and set(found) <= _SOFT and not _HARD_LEVERS.search(plain):
+    if found and set(found) <= _SOFT and (_HABIT.search(plain) or not _HARD_LEVERS.search(plain)):
         return not (_is_about_answers(plain) or _ABOUT_THE_PERSON.search(plain) or _IS_A_FACT.search(plain))
     return bool(found) and not (set(found) <= _SOFT and _ABOUT_THEIR_PEOPLE.search(plain))
 

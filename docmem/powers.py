@@ -16,20 +16,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 
 _PART = re.compile(r"([A-Z_]+) = (.*)", re.DOTALL)
 _HARMLESS = "- "
+_SENTENCE_END = re.compile(r"[.!?\n]+(?=\s|$)")
+_CUES = 8
+"""Cues that are looked at in one sentence: who writes more means something by it, and time stays linear."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
     powers: tuple[re.Pattern[str], ...]
+    lever: re.Pattern[str]
+    cue: re.Pattern[str]
     harmless: tuple[re.Pattern[str], ...]
 
 
 def gives_power(text: str) -> bool:
     """Whether a statement, believed, decides about money, approvals, identity, tools or what other people may do."""
-    return any(pattern.search(text) for pattern in _patterns().powers)
+    return any(pattern.search(text) for pattern in _patterns().powers) or any(
+        _has_lever_and_cue(sentence) for sentence in _SENTENCE_END.split(text)
+    )
 
 
 def without_harmless_phrases(text: str) -> str:
@@ -37,6 +45,15 @@ def without_harmless_phrases(text: str) -> str:
     for pattern in _patterns().harmless:
         text = pattern.sub("thing", text)
     return text
+
+
+def _has_lever_and_cue(sentence: str) -> bool:
+    """Whether there is a lever beside a cue: the words of the cue itself are none."""
+    patterns = _patterns()
+    return any(
+        patterns.lever.search(sentence, 0, cue.start()) or patterns.lever.search(sentence, cue.end())
+        for cue in islice(patterns.cue.finditer(sentence), _CUES)
+    )
 
 
 @cache
@@ -51,7 +68,8 @@ def _patterns() -> _Patterns:
             harmless.append(_compiled(entry.removeprefix(_HARMLESS), parts))
         else:
             powers.append(_compiled(entry, parts))
-    return _Patterns(tuple(powers), tuple(harmless))
+    lever, cue = (_compiled(parts[name], {}) for name in ("LEVER", "CUE"))
+    return _Patterns(tuple(powers), lever, cue, tuple(harmless))
 
 
 def _compiled(pattern: str, parts: dict[str, str]) -> re.Pattern[str]:

@@ -104,11 +104,11 @@ def test_what_would_give_a_power_waits_however_it_is_worded(text: str) -> None:
     assert is_instruction(text)
 
 
-def test_the_held_out_statements_are_judged_as_well_as_the_figures_say() -> None:
+def test_the_held_out_statements_are_judged_as_evals_readme_says() -> None:
     powers = (DATA / "powers_held_out.txt").read_text("utf-8").splitlines()
     harmless = (DATA / "harmless_held_out.txt").read_text("utf-8").splitlines()
-    assert sum(map(is_instruction, powers)) == len(powers) == 52
-    assert sum(map(is_instruction, harmless)) <= 2
+    held, passed = sum(map(is_instruction, powers)), sum(not is_instruction(text) for text in harmless)
+    assert (held, len(powers), passed, len(harmless)) == (52, 52, 52, 52)
 
 
 @pytest.mark.parametrize(
