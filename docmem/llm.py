@@ -44,6 +44,11 @@ class Model(Protocol):
         ...
 
 
+def chat(name: str, *, patience: Patience | None = None) -> Chat:
+    """The model called `name`, any that litellm knows, for plain text."""
+    return LitellmModel(name, patience or Patience())
+
+
 def model(name: str, *, patience: Patience | None = None) -> Model:
     """The model called `name`: `offline`, `replay:PATH`, or any name litellm knows. Raises `InputError`."""
     if name == "offline":
@@ -55,6 +60,27 @@ def model(name: str, *, patience: Patience | None = None) -> Model:
 
         return replay.load(Path(name.removeprefix("replay:")))
     return LitellmModel(name, patience or Patience())
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model said in plain text."""
+
+    text: str
+    spent: Spent = field(default_factory=Spent)
+
+
+class Chat(Protocol):
+    """Says something in plain text: what an evaluation asks to answer a question, or to judge an answer."""
+
+    @property
+    def name(self) -> str:
+        """The name it was asked for by."""
+        ...
+
+    def say(self, system: str, user: str) -> Said:
+        """Answer. Raises `ModelUnavailable`, or `ConfigError` where it can't ever."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +125,13 @@ class LitellmModel:
         failed.spent = replace(spent, repairs=REPAIRS)
         raise failed
 
-    def _complete(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema) -> tuple[Any, Mode]:
+    def say(self, system: str, user: str) -> Said:
+        """Answer in plain text; an empty text where the model refused or said nothing."""
+        talk = [_message("system", system), _message("user", user)]
+        completion, _ = self._complete(_litellm(), talk, "text", None)
+        return Said(_content(completion)[0], _plus(Spent(), completion))
+
+    def _complete(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema | None) -> tuple[Any, Mode]:
         """One completion, and the mode that worked."""
         from openai import OpenAIError  # the base of all that litellm raises
 
@@ -117,11 +149,11 @@ class LitellmModel:
             except OpenAIError as error:
                 self._wait_or_give_up(error, number)
 
-    def _call(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema) -> Any:
+    def _call(self, litellm: Any, talk: list[Message], mode: Mode, schema: Schema | None) -> Any:
         with _quiet():
             return litellm.completion(
                 model=self.name,
-                messages=talk if mode == "schema" else _with_schema(talk, schema),
+                messages=talk if mode == "schema" or schema is None else _with_schema(talk, schema),
                 temperature=0,
                 timeout=self.patience.timeout,
                 max_retries=0,
@@ -198,8 +230,8 @@ def _mode(litellm: Any, name: str) -> Mode:
     return "schema" if takes_schema or not is_listed else "json"
 
 
-def _response_format(mode: Mode, schema: Schema) -> dict[str, Any]:
-    if mode == "text":
+def _response_format(mode: Mode, schema: Schema | None) -> dict[str, Any]:
+    if mode == "text" or schema is None:
         return {}
     if mode == "json":
         return {"response_format": {"type": "json_object"}}

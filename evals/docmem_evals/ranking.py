@@ -18,6 +18,11 @@ def recall(ranking: Ranking, relevant: Collection[str], *, k: int) -> float:
     return len(found.intersection(relevant)) / len(set(relevant))
 
 
+def precision(ranking: Ranking, relevant: Collection[str], *, k: int) -> float:
+    """Share of the first `k` places that hold something relevant; places left empty count as wrong."""
+    return sum(_is_relevant(hit, relevant) for hit in ranking[:k]) / k
+
+
 def hit_rate(ranking: Ranking, relevant: Collection[str], *, k: int) -> float:
     """1 if any of the first `k` hits is relevant, else 0."""
     return float(any(_is_relevant(hit, relevant) for hit in ranking[:k]))

@@ -3,145 +3,209 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from docmem import prompt
 from docmem.config import Settings
-from docmem.errors import InputError, ModelReplyError
-from docmem.prompt import Request
-from docmem.reply import NO_PROFILE, Answer, Operation, from_value
-from docmem_evals import counting, dataset, extraction, matching
+from docmem.reply import NO_PROFILE, AttributePair, Operation
+from docmem_evals import dialogues, extraction
+from docmem_evals.matching import Jaccard
+from docmem_evals.run import Run
+from docmem_evals.samples import Judged
+from docmem_evals.scoring import extraction as scorer
+from tests.support import note_takers
 from tests.support.cli import Shell
-from tests.support.windows import operation, reply
+from tests.support.model_server import ModelServer, Says
+from tests.support.windows import operation
 
-CASES = dataset.load().cases
-WORDS = st.lists(st.sampled_from(["likes tea", "lives in Porto", "plays chess", "hates rain"]), max_size=5)
-
-
-@dataclass(frozen=True)
-class Perfect:
-    """A model that replies with what is expected."""
-
-    name: str = "perfect"
-
-    def propose(self, request: Request) -> Answer:
-        case = next(case for case in CASES if case.id == request.thread)
-        cited = [turn.id for turn in case.turns]
-        made = [operation(text, evidence_turns=cited) for text in case.expected.memories]
-        profile = case.expected.profile
-        return Answer(
-            from_value(reply(*made, attributes=profile.attributes, **profile.model_dump(exclude={"attributes"})))
-        )
+CASES = dialogues.extractions().cases
 
 
-@dataclass(frozen=True)
-class Invents:
-    """A model that adds a statement without evidence to each window."""
-
-    name: str = "invents"
-
-    def propose(self, request: Request) -> Answer:
-        made = operation("The person keeps seven parrots.", evidence_turns=["t1"])
-        return Answer(from_value(reply(made)))
+def run(model: Any, **options: Any) -> Run:
+    return extraction.run(Settings(root=Path("/nowhere")), model=model, **options)
 
 
-@dataclass(frozen=True)
-class Fails:
-    """A model without a usable reply."""
-
-    name: str = "fails"
-
-    def propose(self, request: Request) -> Answer:
-        raise ModelReplyError("no JSON")
-
-
-def run(model: object, **options: float) -> extraction.Report:
-    return extraction.run(Settings(root=Path("/nowhere")), model=model, **options)  # type: ignore[arg-type]
-
-
-def test_forty_cases_ship_over_five_domains_with_the_hard_kinds() -> None:
-    assert len(CASES) == 40
-    assert len({case.domain for case in CASES}) == 5
-    kinds = {case.kind for case in CASES}
-    assert {"correction", "negation", "hypothetical", "third-party", "numbers", "secret", "restated", "joke"} <= kinds
-
-
-def test_a_perfect_reply_scores_one_and_an_invention_is_junk() -> None:
-    perfect = run(Perfect()).metrics
-    assert (perfect["f1"], perfect["attribute_f1"], perfect["junk_rate"]) == (1.0, 1.0, 0.0)
-    invented = run(Invents()).metrics
-    assert (invented["f1"], invented["junk_rate"]) == (0.0, 1.0)
+def test_a_perfect_reply_scores_one_whatever_the_language() -> None:
+    perfect = run(note_takers.Scripted(note_takers.careful))
+    assert [sample.id for sample in perfect.samples if not sample.right] == []
+    assert {name: value for name, value in perfect.metrics.items() if not name.endswith("_rate")} == dict.fromkeys(
+        ["precision", "recall", "f1", "attribute_f1", "routing_accuracy", "lifecycle_accuracy"], 1.0
+    )
+    assert perfect.metrics["junk_rate"] == perfect.metrics["unexpected_rate"] == 0
 
 
 def test_a_reply_that_failed_misses_what_was_expected_and_is_counted() -> None:
-    report = run(Fails())
-    assert (report.metrics["recall"], report.as_json()["failed"]) == (0.0, 40)
+    report = run(note_takers.Fails())
+    assert (report.metrics["recall"], report.as_json()["failed"]) == (0.0, len(CASES))
+    assert report.metrics["lifecycle_accuracy"] == 0
 
 
 def test_the_stand_in_is_measured_and_labelled() -> None:
     report = run("offline")
-    assert 0.3 <= report.metrics["f1"] < 0.8
-    assert report.metrics["junk_rate"] == 0.0
+    assert 0.1 <= report.metrics["f1"] < 0.8
+    assert report.metrics["junk_rate"] <= 0.1
     assert report.as_json()["stand_in"] is True
-    assert "stand-in" in report.table()
+
+
+def test_the_json_has_the_shape_that_scripts_read() -> None:
+    row = run("offline", min_f1=0.1).as_json()
+    assert {"task", "model", "matcher", "dataset", "samples", "metrics", "by_kind", "gates"} <= set(row)
+    assert (row["task"], row["matcher"], row["samples"]) == ("extraction", "jaccard 0.5", len(CASES))
+    assert {"precision", "recall", "f1", "junk_rate", "attribute_f1", "lifecycle_accuracy", "routing_accuracy"} <= set(
+        row["metrics"]
+    )
+    assert row["gates"]["f1"] == {"value": row["metrics"]["f1"], "bound": 0.1, "passed": True}
 
 
 def test_each_gate_turns_red_on_its_own() -> None:
-    invents = run(Invents(), min_f1=0.0, max_junk=0.1)
+    invents = run(note_takers.Scripted(note_takers.inventing), min_f1=0.5, max_junk=0.1)
     assert {name: gate["passed"] for name, gate in invents.gates.items()} == {"f1": True, "junk_rate": False}
-    fails = run(Fails(), min_f1=0.1, max_junk=0.1)
-    assert {name: gate["passed"] for name, gate in fails.gates.items()} == {"f1": False, "junk_rate": True}
-    assert not fails.passed
+    silent = run(note_takers.Scripted(note_takers.nothing), min_f1=0.5, max_junk=0.1)
+    assert {name: gate["passed"] for name, gate in silent.gates.items()} == {"f1": False, "junk_rate": True}
+    assert not silent.passed
 
 
-def test_each_expected_statement_claims_one_extracted_one() -> None:
-    found = matching.pairs(["The user likes tea.", "The user likes tea."], ["User likes tea", "User lives in Porto"])
-    assert found == {0: 0}
-    assert matching.pairs([], ["anything"]) == {}
-    assert matching.alike("旅客吃素,不吃鸡蛋。", "旅客吃素不吃鸡蛋")
+# -------------------------------------------------------------------------------------------------- worked by hand
 
 
-@given(WORDS)
-def test_what_is_extracted_as_expected_matches_in_any_order(texts: list[str]) -> None:
-    found = matching.pairs(texts, texts[::-1])
-    assert sorted(found) == sorted(found.values()) == list(range(len(texts)))
+def case_(name: str) -> dialogues.Case:
+    return next(case for case in CASES if case.id == name)
 
 
-def test_counts_are_defined_where_there_is_nothing_to_count() -> None:
-    assert counting.precision(0, 0) == counting.recall(0, 0) == counting.f1(0, extracted=0, expected=0) == 1.0
-    assert counting.share(0, 0) == 0.0
-    assert counting.f1(2, extracted=4, expected=4) == 0.5
-    assert counting.precision(2, 4) == 0.5
+def made(text: str, *turns: str, **more: Any) -> Operation:
+    return Operation.model_validate(operation(text, evidence_turns=list(turns or ["t1"]), **more))
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [("RM90,000", "90000", True), ("Lisbon ", "lisbon", True), ("RM 9", "RM 10", False), ("tea", "coffee", False)],
-)
-def test_values_are_compared_by_their_digits(one: str, other: str, same: bool) -> None:
-    assert extraction.same_value(one, other) is same
-
-
-def test_a_case_of_ones_own_is_read_and_a_wrong_one_named_with_its_line(shell: Shell, tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    head = "domain: mine\ntopics:\n  - {name: food, description: What they eat}\ncases:\n"
-    file.write_text(
-        head + "  - id: a\n    says: [[user, I'm vegan.]]\n    expected: {memories: [The user is vegan.]}\n"
+def test_counts_are_those_that_one_finds_by_hand() -> None:
+    case = case_("travel-diet")  # "I'm vegetarian, and my wife can't climb stairs."
+    found = scorer.score(
+        case,
+        [
+            made("The traveller is a vegetarian."),
+            made("The traveller owns a yacht in Monaco."),
+            made("The traveller and the wife are vegetarian."),
+        ],
+        NO_PROFILE,
+        Jaccard(),
     )
-    done = shell("eval", "extraction", "--model", "offline", "--cases", str(tmp_path), "--min-f1", "0.9", "--json")
-    assert (done.code, json.loads(done.out)["metrics"]["f1"]) == (0, 1.0)
-    file.write_text(head + "  - id: a\n    says: [[nobody, Hello]]\n    expected: {}\n")
-    with pytest.raises(InputError, match=r"mine\.yaml, line"):
-        dataset.load(tmp_path)
+    # The first claims the diet; the third matches nothing that is left, but its words were said; the second is junk.
+    assert found.counts["matched"] == 1
+    assert (found.counts["extracted"], found.counts["expected"], found.counts["junk"]) == (3, 2, 1)
+    assert (found.counts["values_expected"], found.counts["values_routed"]) == (1, 0)
+    metrics = scorer.metrics([found.counts])
+    assert metrics["precision"] == pytest.approx(1 / 3)
+    assert metrics["recall"] == pytest.approx(1 / 2)
+    assert metrics["f1"] == pytest.approx(2 / 5)
+    assert metrics["junk_rate"] == pytest.approx(1 / 3)
+    assert (metrics["routing_accuracy"], metrics["attribute_f1"]) == (0, 0)
+
+
+def test_a_fact_that_reached_the_profile_is_routed_whatever_its_value() -> None:
+    case = case_("travel-home")  # lives in Penang
+    patch = NO_PROFILE.model_copy(update={"attributes": [AttributePair(key="home_city", value="Ipoh")]})
+    counts = scorer.score(case, [], patch, Jaccard()).counts
+    metrics = scorer.metrics([counts])
+    assert (metrics["routing_accuracy"], metrics["attribute_f1"]) == (1, 0)
+
+
+def test_a_stage_is_scored_only_where_a_case_says_which() -> None:
+    booked, plain = case_("travel-booked"), case_("travel-diet")
+    patch = NO_PROFILE.model_copy(update={"lifecycle_stage": "Active "})
+    assert scorer.metrics([scorer.score(booked, [], patch, Jaccard()).counts])["lifecycle_accuracy"] == 1
+    assert scorer.metrics([scorer.score(booked, [], NO_PROFILE, Jaccard()).counts])["lifecycle_accuracy"] == 0
+    assert "lifecycle_accuracy" not in scorer.metrics([scorer.score(plain, [], patch, Jaccard()).counts])
+
+
+def test_metrics_are_defined_for_nothing_and_don_t_depend_on_the_order() -> None:
+    assert scorer.metrics([])["f1"] == 1
+    samples = [sample.judged.counts for sample in run(note_takers.Scripted(note_takers.inventing)).samples]
+    assert scorer.metrics(samples) == scorer.metrics(samples[::-1])
 
 
 def test_evidence_is_what_the_user_said_in_a_cited_turn() -> None:
-    case = next(case for case in CASES if case.id == "travel-assistant-says")
-    spicy = Operation.model_validate(operation("The traveller loves spicy food.", evidence_turns=["t1"]))
-    assert not extraction.has_evidence(spicy, case)
-    scored = extraction.score(case, [spicy], NO_PROFILE)
-    assert (scored.matched, scored.junk) == (0, 1)
+    case = case_("travel-assistant-says")
+    spicy = made("The traveller loves spicy food.")
+    assert not scorer.has_evidence(spicy, case)
+    scored = scorer.score(case, [spicy], NO_PROFILE, Jaccard())
+    assert (scored.counts["matched"], scored.counts["junk"]) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["chinese-diet", "arabic-negation", "german-train", "malay-food"])
+def test_evidence_is_seen_in_scripts_without_spaces_and_in_other_languages(name: str) -> None:
+    case = case_(name)
+    assert scorer.has_evidence(made(case.expected.memories[0][0]), case)
+
+
+def test_what_went_wrong_is_said_in_words() -> None:
+    found = scorer.score(case_("travel-home"), [made("The traveller breeds llamas.")], NO_PROFILE, Jaccard())
+    assert isinstance(found, Judged)
+    assert found.problems == (
+        "missed: The traveller lives in Penang.",
+        "junk: The traveller breeds llamas.",
+        "profile: home_city is missing, not Penang",
+    )
+
+
+# ------------------------------------------------------------------------------------------------- over real HTTP
+
+
+@pytest.fixture
+def obedient(shell: Shell) -> Iterator[ModelServer]:
+    """A model that does what its prompt says: without the rule about evidence it writes down what nobody said."""
+
+    def answer(request: dict[str, Any]) -> Says:
+        system, window = (message["content"] for message in request["messages"])
+        asked = next(case for case in CASES if extraction.request(case).window == window)
+        wanted = extraction.request(replace(asked))
+        by = note_takers.careful if "is no evidence" in system else note_takers.inventing
+        return Says(json.dumps(by(wanted)))
+
+    with ModelServer(answer).running() as server:
+        shell.set("OPENAI_API_BASE", server.url)
+        shell.set("OPENAI_API_KEY", "none")
+        yield server
+
+
+@pytest.fixture
+def coding(tmp_path: Path) -> Path:
+    """A folder with the first six cases about coding."""
+    folder = tmp_path / "coding"
+    folder.mkdir()
+    shipped = (Path(dialogues.__file__).parent / "cases" / "extraction" / "coding.yaml").read_text("utf-8")
+    (folder / "coding.yaml").write_text("  - id:".join(shipped.split("  - id:")[:7]), encoding="utf-8")
+    return folder
+
+
+def test_a_bad_prompt_turns_the_gate_for_junk_red_and_no_other(
+    shell: Shell, obedient: ModelServer, coding: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = (
+        *("eval", "extraction", "--model", "openai/obedient", "--cases", str(coding)),
+        *("--min-f1", "0.5", "--max-junk", "0.1", "--json"),
+    )
+    good = shell(*command)
+    assert (good.code, good.json["metrics"]["f1"], good.json["tokens"]["in"]) == (0, 1.0, 600)
+    asked = len(obedient.requests)
+    again = shell(*command)
+    assert (again.json["cached"], len(obedient.requests)) == (6, asked)
+
+    rules = prompt._template("system").replace("is no evidence", "is worth noting too")
+    template = prompt._template
+    monkeypatch.setattr(prompt, "_template", lambda name: rules if name == "system" else template(name))
+    bad = shell(*command)
+    assert {name: gate["passed"] for name, gate in bad.json["gates"].items()} == {"f1": True, "junk_rate": False}
+    assert (bad.code, bad.json["cached"]) == (1, 0)
+    assert bad.json["prompt"] != good.json["prompt"]
+
+
+def test_a_case_of_ones_own_is_run(shell: Shell, tmp_path: Path) -> None:
+    head = "domain: mine\ntopics:\n  - {name: food, description: What they eat}\ncases:\n"
+    case = "  - id: a\n    says: [[user, I'm vegan.]]\n    expected: {memories: [The user is vegan.]}\n"
+    (tmp_path / "mine.yaml").write_text(head + case)
+    done = shell("eval", "extraction", "--model", "offline", "--cases", str(tmp_path), "--min-f1", "0.9", "--json")
+    assert (done.code, done.json["metrics"]["f1"]) == (0, 1.0)

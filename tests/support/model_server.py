@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -62,10 +62,13 @@ Scripted = Says | Embeds | Fails | Raw | Hangs | BreaksOff
 
 
 class ModelServer:
-    """Gives the scripted replies one after the other, the last one for ever; keeps the requests."""
+    """Gives the scripted replies one after the other, the last one for ever; keeps the requests.
 
-    def __init__(self, script: Sequence[Scripted]) -> None:
-        self.script = list(script)
+    A script may also be a function from a request to its reply.
+    """
+
+    def __init__(self, script: Sequence[Scripted] | Callable[[dict[str, Any]], Scripted]) -> None:
+        self.script = script if callable(script) else list(script)
         self.requests: list[dict[str, Any]] = []
         self._turn = threading.Lock()
         self._stopped = threading.Event()
@@ -103,6 +106,8 @@ class ModelServer:
     def _next(self, request: dict[str, Any]) -> Scripted:
         with self._turn:
             self.requests.append(request)
+            if callable(self.script):
+                return self.script(request)
             return self.script[min(len(self.requests), len(self.script)) - 1]
 
     def _answer(self, handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:

@@ -1,0 +1,250 @@
+"""Cases of extraction and merge: what was said, what is known already, and what a careful person would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from docmem.model import Kind, Role, Turn
+from docmem.schema import Text, Time
+from docmem.tenant_config import Agent
+from docmem_evals.dataset import File, Head, Strict, fields_given, files, unique
+
+Wordings: TypeAlias = tuple[str, ...]
+"""One statement, in one or more wordings that are all right."""
+
+
+class Said(Strict):
+    """One turn. Short: `[user, "I'm vegan."]`."""
+
+    role: Role
+    text: Text
+    speaker: Text | None = None
+    at: Time | None = None
+
+
+def _as_turn(value: Any) -> Any:
+    if isinstance(value, list):
+        if len(value) != 2:
+            raise ValueError("a turn is [role, text], or a mapping with role, text, speaker, at")
+        return {"role": value[0], "text": value[1]}
+    return value
+
+
+def _as_known(value: Any) -> Any:
+    return value if isinstance(value, dict) else {"text": value}
+
+
+def _as_wordings(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+class Known(Strict):
+    """A memory that is there already. Short: its text."""
+
+    text: Text
+    kind: Kind = "fact"
+    topic: Text | None = None
+    at: Time | None = None
+
+
+class Card(Strict):
+    """A profile: what is known of it, or what is expected."""
+
+    preferred_language: Text | None = None
+    locale: Text | None = None
+    lifecycle_stage: Text | None = None
+    attributes: dict[str, Text] = Field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Key to value, the attributes' and the core's; without those that are null."""
+        core = {name: getattr(self, name) for name in ("preferred_language", "locale", "lifecycle_stage")}
+        return {**self.attributes, **{name: value for name, value in core.items() if value is not None}}
+
+    @property
+    def judges_stage(self) -> bool:
+        """Whether a stage is expected, or with null that there is none."""
+        return "lifecycle_stage" in fields_given(self)
+
+
+_Statement = Annotated[tuple[Text, ...], BeforeValidator(_as_wordings), Field(min_length=1)]
+
+
+class Keeps(Strict):
+    """What should be extracted."""
+
+    memories: tuple[_Statement, ...] = ()
+    profile: Card = Card()
+
+
+class Changes(Strict):
+    """What should become of what is known. Memories that are known are named by their number, from 1."""
+
+    creates: tuple[_Statement, ...] = ()
+    updates: dict[str, _Statement] = Field(default_factory=dict)
+    deletes: tuple[int, ...] = ()
+    profile: Card = Card()
+
+
+class _Entry(Strict):
+    id: Text
+    kind: Text = "plain"
+    language: Text | None = None
+    at: Time | None = None
+    says: Annotated[tuple[Annotated[Said, BeforeValidator(_as_turn)], ...], Field(min_length=1)]
+    known: tuple[Annotated[Known, BeforeValidator(_as_known)], ...] = ()
+    profile: Card = Card()
+
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns with ids t1, t2, …, a minute apart from `at` on."""
+        return tuple(
+            Turn(f"t{number}", said.role, said.text, said.at or _later(self.at, number), said.speaker)
+            for number, said in enumerate(self.says, start=1)
+        )
+
+
+def _later(at: datetime | None, number: int) -> datetime | None:
+    return None if at is None else at + timedelta(minutes=number - 1)
+
+
+class _Extraction(_Entry):
+    expected: Keeps
+
+
+class _Merge(_Entry):
+    known: Annotated[tuple[Annotated[Known, BeforeValidator(_as_known)], ...], Field(min_length=1)]
+    expected: Changes
+
+
+class _Extractions(Head):
+    cases: tuple[_Extraction, ...]
+
+
+class _Merges(Head):
+    cases: tuple[_Merge, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample of extraction."""
+
+    id: str
+    domain: str
+    language: str
+    kind: str
+    turns: tuple[Turn, ...]
+    known: tuple[Known, ...]
+    profile: Card
+    agent: Agent = field(repr=False)
+    expected: Keeps
+
+
+@dataclass(frozen=True)
+class MergeCase:
+    """One sample of merge. `updates` and `deletes` count the known memories from 0; `file` tells whose agent it is."""
+
+    id: str
+    file: str
+    domain: str
+    language: str
+    kind: str
+    turns: tuple[Turn, ...]
+    known: tuple[Known, ...]
+    profile: Card
+    agent: Agent = field(repr=False)
+    policies: Mapping[str, Any] = field(repr=False)
+    creates: tuple[Wordings, ...]
+    updates: Mapping[int, Wordings]
+    deletes: frozenset[int]
+    card: Card
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Cases of extraction, and what they are called in reports."""
+
+    cases: tuple[Case, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class MergeDataset:
+    """Cases of merge, and what they are called in reports."""
+
+    cases: tuple[MergeCase, ...]
+    name: str
+
+
+def extractions(folder: Path | None = None) -> Dataset:
+    """The cases of a folder; without one, those that docmem ships. Raises `InputError`."""
+    found = files("extraction", folder)
+    read = [(file, file.read(_Extractions)) for file in found.files]
+    _refuse_doubles((file, head.cases) for file, head in read)
+    cases = [_case(head, entry) for _, head in read for entry in head.cases]
+    return Dataset(tuple(cases), found.name)
+
+
+def merges(folder: Path | None = None) -> MergeDataset:
+    """The cases of a folder; without one, those that docmem ships. Raises `InputError`."""
+    found = files("merge", folder)
+    read = [(file, file.read(_Merges)) for file in found.files]
+    _refuse_doubles((file, head.cases) for file, head in read)
+    cases = [_merge_case(file, head, number) for file, head in read for number in range(len(head.cases))]
+    return MergeDataset(tuple(cases), found.name)
+
+
+def _refuse_doubles(read: Iterator[tuple[File, tuple[Any, ...]]]) -> None:
+    unique((file, ("cases", number, "id"), entry.id) for file, entries in read for number, entry in enumerate(entries))
+
+
+def _case(head: Head, entry: _Extraction) -> Case:
+    return Case(
+        id=entry.id,
+        domain=head.domain,
+        language=entry.language or head.language,
+        kind=entry.kind,
+        turns=entry.turns(),
+        known=entry.known,
+        profile=entry.profile,
+        agent=head.agent,
+        expected=entry.expected,
+    )
+
+
+def _merge_case(file: File, head: _Merges, number: int) -> MergeCase:
+    entry = head.cases[number]
+    wanted = entry.expected
+    updates = {_known(file, number, name, len(entry.known)): text for name, text in wanted.updates.items()}
+    deletes = [_known(file, number, name, len(entry.known)) for name in wanted.deletes]
+    if set(updates) & set(deletes):
+        raise file.error("a memory can't be both updated and deleted", ("cases", number, "expected"))
+    return MergeCase(
+        id=entry.id,
+        file=file.name,
+        domain=head.domain,
+        language=entry.language or head.language,
+        kind=entry.kind,
+        turns=entry.turns(),
+        known=entry.known,
+        profile=entry.profile,
+        agent=head.agent,
+        policies=head.policies,
+        creates=wanted.creates,
+        updates=updates,
+        deletes=frozenset(deletes),
+        card=wanted.profile,
+    )
+
+
+def _known(file: File, number: int, name: str | int, count: int) -> int:
+    position = int(name) - 1 if str(name).isdigit() else -1
+    if not 0 <= position < count:
+        place = ("cases", number, "expected", "updates" if isinstance(name, str) else "deletes")
+        raise file.error(f"{name} is no known memory; they are numbered 1 to {count}", place)
+    return position

@@ -1,0 +1,1 @@
+"""Scorers: pure and deterministic. Each turns one sample into counts, and the counts of many into metrics."""
