@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo, pq
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -150,14 +150,19 @@ def run(
 ) -> list[list[DictRow]]:
     """The rows of each of these statements, as one tenant, in one transaction and one round trip.
 
-    They go as one string, which Postgres runs as one transaction, so the tenant is gone with it. Nothing in it takes
-    longer than `seconds`. `connection` is in autocommit and in no transaction. psycopg's errors pass as they are.
+    They go as one string, which Postgres runs as one transaction with one view of the rows, so that no statement sees
+    a commit that another doesn't, and the tenant is gone with it. Nothing in it takes longer than `seconds`.
+    `connection` is in autocommit; in a transaction, that one's view holds. psycopg's errors pass as they are.
     """
     limit = f"{max(1, math.ceil(seconds * 1000))}ms"
     with psycopg.ClientCursor(connection, row_factory=dict_row) as cursor:
-        texts = [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
+        alone = connection.info.transaction_status == pq.TransactionStatus.IDLE
+        texts = [_SQL()["one_view"]] if alone else []
+        texts += [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
         texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
         cursor.execute("\n;\n".join(texts).encode())
+        if alone:
+            cursor.nextset()
         found = []
         while cursor.nextset():
             found.append(cursor.fetchall() if cursor.description else [])

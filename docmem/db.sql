@@ -25,6 +25,11 @@ SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cach
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('lock_timeout', %(limit)s, true), set_config('statement_timeout', %(limit)s, true);
 
+-- name: one_view
+-- Each statement would see what was committed before it: a packet with the profile of one commit and the memories of
+-- another.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+
 -- name: listen
 LISTEN docmem;
 

@@ -100,6 +100,10 @@ class Ask:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Moved(Exception):
+    """A sync was committed between two calls."""
+
+
 class Index:
     """One tenant's rows. Each call is one transaction and one round trip, and waits until `deadline` at most."""
 
@@ -107,12 +111,20 @@ class Index:
         self._connection = connection
         self._tenant = tenant
         self._deadline = deadline
+        self._seen: list[DictRow] | None = None
 
     def run(self, *asks: Ask) -> list[list[DictRow]]:
-        """The rows of each of several statements, at once."""
+        """The rows of each of several statements, at once. Raises `Moved` where they are of another revision than those
+        of the call before: the rows of two wouldn't fit together."""
         left = max(0.001, self._deadline - time.monotonic())
-        statements = [(_SQL()[ask.name], ask.values) for ask in asks]
-        return db.run(self._connection, self._tenant, statements, seconds=left)
+        statements = [
+            (_SQL()[name], values) for name, values in (("revision", {}), *((a.name, a.values) for a in asks))
+        ]
+        seen, *found = db.run(self._connection, self._tenant, statements, seconds=left)
+        if self._seen is not None and seen != self._seen:
+            raise Moved
+        self._seen = seen
+        return found
 
     def tenant(self) -> DictRow | None:
         """Revision and policies; None for a tenant that was never synced."""
@@ -296,7 +308,12 @@ class Reader:
                 pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
                 self._watchdog.guard(connection, deadline),
             ):
-                return work(Index(connection, tenant, deadline=deadline))
+                try:
+                    return work(Index(connection, tenant, deadline=deadline))
+                except Moved:  # once more, in one view of the rows: two round trips more
+                    with connection.transaction():
+                        connection.execute(_SQL()["one_view"])
+                        return work(Index(connection, tenant, deadline=deadline))
         except PoolTimeout:
             raise self._late("no connection to Postgres") from None
 

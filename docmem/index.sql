@@ -9,6 +9,10 @@ FROM docmem.sync_state s
 LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
 WHERE s.tenant_id = %(tenant)s;
 
+-- name: one_view
+-- For several calls: see `Index.run`.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+
 -- name: revision
 SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 

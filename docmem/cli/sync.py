@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Bring the served copy up to date.")
 @click.argument("tenants", nargs=-1, metavar="[TENANT…]")
 @click.option("--watch", is_flag=True, help="Go on: mirror each commit as it comes, until stopped.")
-@click.option("--rebuild", is_flag=True, help="Read every file again.")
+@click.option("--rebuild", is_flag=True, help="Build the served copy anew beside the old one, and swap it in.")
 @click.option("--confirm-deletes", is_flag=True, help="Go through with a deletion that the guard stopped.")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Tenants at once (default 4).")
 @click.option("--metrics-port", type=int, metavar="PORT", help="With --watch: counts for a Prometheus to scrape.")
 @click.option("--metrics-host", default="127.0.0.1", metavar="HOST", help="Where those are served; 127.0.0.1.")
 @json_option
@@ -26,6 +27,7 @@ def sync(
     watch: bool,
     rebuild: bool,
     confirm_deletes: bool,
+    jobs: int | None,
     metrics_port: int | None,
     metrics_host: str,
     as_json: bool,
@@ -48,7 +50,7 @@ def sync(
     if watch:
         _watch(list(tenants), metrics_host, metrics_port)
         return 0
-    from docmem_sync.sync import sync_all
+    from docmem_sync.sync import JOBS, sync_all
 
     wanted = list(tenants) or repository.tenants(configured)
     strayed = repository.exchange_all(configured, wanted)
@@ -61,6 +63,7 @@ def sync(
         confirm_deletes=confirm_deletes,
         rebuild=rebuild,
         embedder=embedder(configured),
+        jobs=jobs or JOBS,
     )
     for one in done:
         for line in one.error.plan if isinstance(one.error, GuardStop) else ():

@@ -13,14 +13,20 @@ from docmem.git.process import environment, run, text
 from docmem.git.values import REGULAR
 
 
-def times(git_dir: Path, revision: str) -> dict[str, int]:
+def times(git_dir: Path, revision: str, *, since: str | None = None) -> dict[str, int]:
     """The effective time of each commit of the first-parent chain, newest first: its own, or its parent's if later.
+
+    `since`: only those after it; their times are told without it.
 
     In seconds since 1970; `time` makes one a datetime, and for a long chain that costs more than git does.
 
     A clock that went back makes no commit older than the one it stands on, so these never fall along the chain.
     """
-    words = _output(git_dir, "rev-list", "--first-parent", "--timestamp", revision).decode().split()
+    words = (
+        _output(git_dir, "rev-list", "--first-parent", "--timestamp", revision, *([f"^{since}"] if since else []))
+        .decode()
+        .split()
+    )
     seconds = list(accumulate(map(int, words[-2::-2]), max))
     return dict(zip(words[1::2], reversed(seconds), strict=True))
 

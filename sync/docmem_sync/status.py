@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,11 @@ from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
 from docmem.errors import ConfigError, DocmemError, GitError, NotFound
 from docmem.git import remotes
+from docmem.git.walk import listing
 from docmem.repository import Repository
 from docmem.sql import load
 from docmem.times import format_time
-from docmem_sync import embed
+from docmem_sync import embed, reading
 
 MIN_GIT = (2, 39)
 MIN_FREE = 512 * 1024 * 1024
@@ -89,7 +91,7 @@ def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: R
     return _unindexed(repo) | {
         "synced": row["synced"],
         "synced_at": format_time(row["synced_at"]) if row["synced_at"] else None,
-        "lag_commits": _lag(repo, row["synced"]),
+        **_lag(repo, row["synced"]),
         "rows": row["rows"],
         "quarantined": len(waiting),
         "quarantine": waiting,
@@ -101,7 +103,7 @@ def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: R
 def _unindexed(repo: Repository) -> dict[str, Any]:
     review = len(git.refs(repo.git_dir, repository.REVIEW))
     shared = {"origin": _origin(repo.git_dir)}
-    return _row(repo.tenant) | {"head": repo.head(), "lag_commits": _lag(repo, None), "review": review} | shared
+    return _row(repo.tenant) | {"head": repo.head(), "review": review} | _lag(repo, None) | shared
 
 
 def _origin(git_dir: Path) -> dict[str, Any] | None:
@@ -135,6 +137,7 @@ def _row(tenant: str) -> dict[str, Any]:
         "head": None,
         "synced": None,
         "lag_commits": 0,
+        "lag_seconds": 0,
         "rows": 0,
         "quarantined": 0,
         "pending_embeddings": 0,
@@ -144,13 +147,15 @@ def _row(tenant: str) -> dict[str, Any]:
     }
 
 
-def _lag(repo: Repository, synced: str | None) -> int:
-    """Commits that aren't indexed yet; all of them where the indexed revision is lost."""
+def _lag(repo: Repository, synced: str | None) -> dict[str, int]:
+    """Commits that aren't indexed yet (all of them where the indexed revision is lost), and for how many seconds the
+    oldest of them has waited."""
     head = repo.head()
     if head is None or head == synced:
-        return 0
-    since = synced if synced and git.is_ancestor(repo.git_dir, synced, head) else None
-    return sum(1 for _ in git.history(repo.git_dir, head, since=since))
+        return {"lag_commits": 0, "lag_seconds": 0}
+    since = synced if synced and git.is_first_parent_ancestor(repo.git_dir, synced, head) else None
+    times = list(git.times(repo.git_dir, head, since=since).values())
+    return {"lag_commits": len(times), "lag_seconds": max(0, round(time.time() - times[-1]))}
 
 
 def _pending(connection: psycopg.Connection[DictRow], tenant: str, model: Embedder | None) -> int:
@@ -294,10 +299,32 @@ def _index(settings: Settings) -> Iterator[Check]:
             yield Check(f"index {name}", False, row["error"], row["hint"])
             continue
         current = row["head"] == row["synced"]
-        lag = "up to date" if current else f"{row['lag_commits']} commits behind"
+        lag = "up to date" if current else f"{row['lag_commits']} commits behind, for {row['lag_seconds']} s"
         yield Check(f"index {name}", current, f"{row['rows']} rows, {lag}", "" if current else f"docmem sync {name}")
+        yield _orphans(settings, name)
         for item in waiting:
             where = f"{item['path']}:{item['line']}: {item['code']}: {item['reason']}"
             yield Check(
                 f"quarantine {name}", False, where, "correct the file and commit it; what it said last is served"
             )
+
+
+def _orphans(settings: Settings, tenant: str) -> Check:
+    """Whether each row has its file at the indexed revision, each open version its row, and each vector its text."""
+
+    def look() -> str:
+        repo = repository.open(settings, tenant)
+        with db.session(settings, "reader") as connection, db.tenant_transaction(connection, tenant) as cursor:
+            rows = cursor.execute(_SQL()["orphans"], {"tenant": tenant}).fetchall()
+            served = cursor.execute(_SQL()["served_paths"], {"tenant": tenant}).fetchall()
+        at = next((row["revision"] for row in served), None)
+        there = {reading.printable(path) for path, _ in listing(repo.git_dir, at)} if at else set()
+        found = {row["what"]: row["found"] for row in rows if row["found"]}
+        strays = sum(row["path"] not in there for row in served if not row["waits"])
+        found |= {"rows without a file": strays} if strays else {}
+        if found:
+            said = ", ".join(f"{count} {what}" for what, count in found.items())
+            raise ConfigError(f"orphans: {said}", hint=f"docmem sync {tenant} --rebuild")
+        return "0 orphans"
+
+    return _checked(f"orphans {tenant}", look, f"docmem sync {tenant} --rebuild")

@@ -6,8 +6,10 @@ One sync at a time for a tenant. A crash anywhere means: run it again.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +39,9 @@ from docmem_sync.store import Known, Mark, Store
 
 LOCK_SECONDS = 10.0
 """How long a sync waits for another one of the same tenant."""
+
+JOBS = 4
+"""Tenants that are synced at once, where nothing else is said: git and Postgres work while we parse."""
 
 ALONG_MAX = 20_000
 """More changes than this are worth building the index anew beside the served one: in bounded memory."""
@@ -97,16 +102,62 @@ def sync_all(
     confirm_deletes: bool = False,
     rebuild: bool = False,
     embedder: Embedder | None = None,
+    jobs: int = JOBS,
 ) -> list[TenantSync]:
-    """Sync several tenants. What stops one (see its `error`) doesn't stop the others, but a server that's away does.
+    """Sync several tenants, up to `jobs` at once. What stops one (see its `error`) doesn't stop the others, but a
+    server that's away does.
 
     All are mirrored before any is embedded, and then each in its turn.
     """
     with connected(settings) as connection:
-        done = [
-            mirror(settings, connection, tenant, confirm_deletes=confirm_deletes, rebuild=rebuild) for tenant in tenants
-        ]
+        many = _Many(settings, list(tenants), confirm_deletes, rebuild)
+        done = many.run(connection, jobs)
         return done if embedder is None else _embedded(settings, connection, done, embedder)
+
+
+class _Many:
+    """Several tenants' syncs, each taken by whichever session is free."""
+
+    def __init__(self, settings: Settings, tenants: Sequence[str], confirm_deletes: bool, rebuild: bool) -> None:
+        self._settings = settings
+        self._done: list[TenantSync | None] = [None] * len(tenants)
+        self._confirm_deletes = confirm_deletes
+        self._rebuild = rebuild
+        self._left: Iterator[tuple[int, str]] = iter(enumerate(tenants))
+        self._lock = threading.Lock()
+
+    def run(self, connection: psycopg.Connection[Any], jobs: int) -> list[TenantSync]:
+        """What became of each, in order. `connection` is one of the sessions."""
+        more = min(jobs, len(self._done)) - 1
+        if more < 1:
+            self._work(connection)
+        else:
+            with ThreadPoolExecutor(more) as pool:
+                helpers = [pool.submit(self._help) for _ in range(more)]
+                self._work(connection)
+                for helper in helpers:
+                    helper.result()
+        return [one for one in self._done if one is not None]
+
+    def _help(self) -> None:
+        with db.session(self._settings, "sync") as connection:
+            self._work(connection)
+
+    def _work(self, connection: psycopg.Connection[Any]) -> None:
+        while (taken := self._take()) is not None:
+            number, tenant = taken
+            try:
+                self._done[number] = mirror(
+                    self._settings, connection, tenant, confirm_deletes=self._confirm_deletes, rebuild=self._rebuild
+                )
+            except BaseException:
+                with self._lock:
+                    self._left = iter(())  # nobody begins another
+                raise
+
+    def _take(self) -> tuple[int, str] | None:
+        with self._lock:
+            return next(self._left, None)
 
 
 def mirror(

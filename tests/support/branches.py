@@ -22,9 +22,13 @@ DOCUMENTS = ("knowledge/a.md", "knowledge/A.md", "steering/b.md")
 
 
 class Branch:
-    """A tenant's main, changed at random: ids and paths are few, so that they meet."""
+    """A tenant's main, changed at random: ids and paths are few, so that they meet.
 
-    def __init__(self, settings: Settings, tenant: str, seed: int) -> None:
+    `sound`: every file can be read and no two have one id, so that what is served is what main says.
+    """
+
+    def __init__(self, settings: Settings, tenant: str, seed: int, *, sound: bool = False) -> None:
+        self._sound = sound
         self.chance = random.Random(seed)
         self.settings = settings
         self.repo = repository.open(settings, tenant)
@@ -47,7 +51,7 @@ class Branch:
         chance = self.chance.random()
         if chance < 0.08:
             self._rewind()
-        elif chance < 0.2:
+        elif chance < 0.2 and not self._sound:
             self._merge()
         else:
             self._commit(self.head, self._changes(self.files[self.head]), git.MAIN)
@@ -105,6 +109,8 @@ class Branch:
         return kept or {"knowledge/filler.md": str(self.chance.random()).encode()}
 
     def _ways(self) -> tuple[Callable[[Mapping[str, bytes]], Files], ...]:
+        if self._sound:
+            return (self._add_another, self._edit, self._delete, self._move, self._swap, self._other)
         return (self._add, self._edit, self._delete, self._move, self._swap, self._spoil, self._other, self._join)
 
     def _pick(self, files: Mapping[str, bytes]) -> str | None:
@@ -119,6 +125,11 @@ class Branch:
     def _path(self) -> str:
         who = self.chance.choice(PEOPLE)
         return f"{layout.subject_dir(subject(value=who))}/memories/{self.chance.choice('abcdA')}.md"
+
+    def _add_another(self, files: Mapping[str, bytes]) -> Files:
+        new = self._content()
+        told = new.split(b"\n")[1]
+        return {} if any(told in data for data in files.values()) else {self._path(): new}
 
     def _add(self, files: Mapping[str, bytes]) -> Files:
         return {self._path(): self._content()}

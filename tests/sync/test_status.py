@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from docmem import db, git, layout, remote, repository
 from docmem.config import Settings
+from docmem.files import render_memory
 from docmem.git import remotes
+from docmem.repository import Repository
 from docmem_sync.status import Check, doctor, status
 from docmem_sync.sync import sync_tenant
 from tests.support.cli import Shell
-from tests.support.repos import put, subject
+from tests.support.repos import memory, put, subject
 
 pytestmark = pytest.mark.usefixtures("tenant")
 
@@ -92,7 +96,49 @@ def test_a_doctor_finds_a_healthy_index_healthy(indexed: Settings) -> None:
         "role owner",
         "schema",
         "index acme",
+        "orphans acme",
     } == {check.name for check in found}
+
+
+def test_rows_that_belong_to_nothing_are_counted_and_a_rebuild_takes_them_away(indexed: Settings) -> None:
+    kept = memory("Stays.", number=1)
+    put(indexed, "acme", {kept.path: render_memory(kept), "knowledge/a.md": b"a\n"})
+    sync_tenant(indexed, "acme")
+    assert checks(indexed)["orphans acme"].detail == "0 orphans"
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        cursor.execute("UPDATE docmem.document SET path = 'knowledge/gone.md'")
+        cursor.execute("UPDATE docmem.memory_history SET path = 'elsewhere'")
+    found = checks(indexed)["orphans acme"]
+    assert not found.ok
+    assert "1 rows without a file" in found.detail
+    assert "1 open versions of no memory" in found.detail
+    assert found.hint == "docmem sync acme --rebuild"
+    sync_tenant(indexed, "acme", rebuild=True)
+    assert checks(indexed)["orphans acme"].ok
+
+
+def test_how_long_the_oldest_commit_has_waited_is_told(indexed: Settings) -> None:
+    sync_tenant(indexed, "acme")
+    (row,) = status(indexed, ["acme"])["tenants"]
+    assert (row["lag_commits"], row["lag_seconds"]) == (0, 0)
+    repo = repository.open(indexed, "acme")
+    for minutes in (10, 5):
+        head = repo.head() or ""
+        new = committed_ago(repo, head, minutes=minutes)
+        git.move_ref(repo.git_dir, git.MAIN, new=new, old=head)
+    (row,) = status(indexed, ["acme"])["tenants"]
+    assert row["lag_commits"] == 2
+    assert 600 <= row["lag_seconds"] <= 1200
+
+
+def committed_ago(repo: Repository, parent: str, *, minutes: int) -> str:
+    """A commit that somebody's git made a while ago."""
+    when = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+    who = {f"GIT_{role}_{what}": "ana@x" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    command = ["git", "--git-dir", str(repo.git_dir), "commit-tree", f"{parent}^{{tree}}", "-p", parent, "-m", "x"]
+    dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
+    done = subprocess.run(command, env=who | dates, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def test_each_fault_names_what_mends_it(indexed: Settings) -> None:
