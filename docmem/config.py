@@ -31,6 +31,7 @@ class Settings:
     injection_enabled: Injection = "off"
     injection_cohort: float = 1.0
     listen_dsn: str | None = None
+    replica_dsn: str | None = None
 
     @property
     def tenants(self) -> Path:
@@ -70,6 +71,7 @@ def settings(environ: Mapping[str, str] | None = None) -> Settings:
         injection_enabled=_injection("DOCMEM_INJECTION_ENABLED", text("DOCMEM_INJECTION_ENABLED")),
         injection_cohort=_share("DOCMEM_INJECTION_COHORT", text("DOCMEM_INJECTION_COHORT")),
         listen_dsn=text("DOCMEM_LISTEN_DSN"),
+        replica_dsn=text("DOCMEM_REPLICA_DSN"),
     )
 
 

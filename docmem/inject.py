@@ -104,11 +104,15 @@ class Injector:
         self._tokenizer = tokenizer
         self._observe = observe
         self._ttl = ttl
-        self._reader = Reader(self._settings, timeout=timeout, opening=opening)
+        self._writer = Reader(self._settings, timeout=timeout, opening=opening)
+        self._reader = self._writer
+        if self._settings.replica_dsn:
+            at_replica = replace(self._settings, dsn=self._settings.replica_dsn)
+            self._reader = Reader(at_replica, timeout=timeout, opening=opening)
         self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
         self._channels: Cache[str, tuple[str, str]] = Cache(_TENANTS)
-        self._listener = Listener(self._settings, tell=self._reader.tell, changed=self._changed, lost=self._cache.clear)
+        self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
         self._fallback = Fallback(self._settings) if files else None
         self._breaker = Breaker(failures=2, pause=2.0)
@@ -190,7 +194,7 @@ class Injector:
             if self._breaker.open:
                 return None
             asks = [Ask(step, {"agent": name}) for step in ("lock_runs", "next_run")]
-            rows = self._reader.read(tenant, lambda index: index.run(*asks))
+            rows = self._writer.read(tenant, lambda index: index.run(*asks))
         except DocmemError as error:
             _log.warning("a run goes without a number: %s", error.code)
             return None
@@ -205,6 +209,7 @@ class Injector:
         self._recovery.close()
         self._recorder.close()
         self._listener.close()
+        self._writer.close()
         self._reader.close()
 
     def __enter__(self) -> Injector:
@@ -279,7 +284,8 @@ class Injector:
         vector = self._vectors(request.goal) if self._vectors and request.goal and request.searches else None
         mark = self._listener.mark()
         made, channel = self._made(request, vector)
-        self._listener.start()
+        if self._reader is self._writer:  # what the primary says that a replica doesn't have yet would be kept for long
+            self._listener.start()
         if made.degraded is None:
             self._keep(request, made, channel, mark)
         return made
@@ -334,7 +340,7 @@ class Injector:
     # ------------------------------------------------------------------------------------------------- around it
 
     def _record(self, tenant: str, asks: Sequence[Ask]) -> None:
-        self._reader.read(tenant, lambda index: index.run(*asks), seconds=_WRITING)
+        self._writer.read(tenant, lambda index: index.run(*asks), seconds=_WRITING)
 
     def _said(self, error: Exception) -> str:
         """Log what failed; returns its code. The code and the hint only: a message may hold what somebody wrote."""

@@ -10,11 +10,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from docmem import db, postgres
@@ -228,6 +230,28 @@ def test_an_analysts_connection_string_sees_its_tenant_alone(filled: Settings) -
             assert count(connection, "memory") == 0
     with pytest.raises(InvalidName):
         db.tenant_dsn(filled, "a -c role=docmem_owner")
+
+
+def test_a_role_for_strangers_is_kept_to_one_tenant_whatever_it_sets(
+    filled: Settings, postgres_server: Server, database: str
+) -> None:
+    """The statements of sync/README.md."""
+    text = (Path(__file__).parents[1] / "sync" / "README.md").read_text()
+    statements = next(block for block in text.split("```sql\n") if "analyst_acme" in block).split("```")[0]
+    with psycopg.connect(postgres_server.dsn("admin", database=database), autocommit=True) as admin:
+        admin.execute(statements.encode())
+        try:
+            dsn = make_conninfo(postgres_server.dsn("reader", database=database), user="analyst_acme", password="…")
+            with closing(db.connect(filled, "sync")) as other, db.tenant_transaction(other, "other") as cursor:
+                cursor.execute(f"INSERT INTO docmem.profile (tenant_id, {FILL['profile']})", {"t": "other"})
+            with psycopg.connect(dsn, row_factory=dict_row, autocommit=True) as connection:
+                assert count(connection, "profile") == 1
+                connection.execute("SET app.current_tenant = 'other'")
+                assert count(connection, "profile") == 0
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    count(connection, "memory")
+        finally:
+            admin.execute("DROP OWNED BY analyst_acme; DROP ROLE analyst_acme")
 
 
 def test_a_pool_starts_an_embedded_server_that_was_killed_again() -> None:

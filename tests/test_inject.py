@@ -556,3 +556,28 @@ def test_an_observer_is_told_counts_and_its_fault_costs_no_turn(acme: Settings) 
     assert (event.tenant, event.run, event.items, event.candidates, event.empty) == ("acme", 3, 1, 1, False)
     assert "Porto" not in str(event)
     assert subject() not in str(event)
+
+
+def test_a_read_only_replica_serves_and_what_was_given_is_written_to_the_primary(acme: Settings) -> None:
+    serve(acme, memory("Likes tea."))
+    replica = f"{acme.dsn}?options=-c%20default_transaction_read_only%3Don"
+    with patient(replace(acme, replica_dsn=replica)) as injector:
+        run = injector.next_run("acme")
+        packet = injector.packet("acme", "ana", "tea", run=run)
+        assert (packet.degraded, "Likes tea." in packet.text) == (None, True)
+        assert injector.flush()
+        assert (injector.lost, injector.hears) == (0, False)
+    assert rows(acme, "SELECT DISTINCT run FROM docmem.trace WHERE packet <> ''") == [{"run": run}]
+
+
+def test_a_replica_alone_serves_and_says_that_nothing_is_recorded(
+    acme: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(acme, memory("Likes tea."))
+    with patient(replace(acme, dsn=f"{acme.dsn}?options=-c%20default_transaction_read_only%3Don")) as injector:
+        assert injector.next_run("acme") is None
+        packet = injector.packet("acme", "ana", "tea", run=7)
+        assert (packet.degraded, "Likes tea." in packet.text) == (None, True)
+        assert injector.flush(seconds=20)
+        assert injector.lost == 1
+    assert "could not be recorded" in caplog.text

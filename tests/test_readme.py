@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from docmem import demo
@@ -111,6 +112,21 @@ def test_the_agent_of_the_readme_gives_its_model_the_memory(newcomer: Newcomer) 
     [request] = server.requests
     assert "night trains" in request["messages"][0]["content"]
     assert request["messages"][-1] == {"role": "user", "content": "Which trains suit me?"}
+
+
+def test_the_analysts_query_gives_the_rows_shown(newcomer: Newcomer) -> None:
+    commands = [command for command, _ in _to_type()]
+    for command in commands[: next(n for n, command in enumerate(commands) if " inject " in command)]:
+        newcomer.types(command)
+    dsn = newcomer.types("docmem server dsn --tenant acme").stdout.strip()
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.execute((newcomer.work / "profile.sql").read_bytes())
+        found = [
+            [column.name for column in cursor.description or ()],
+            *([str(value) for value in row] for row in cursor),
+        ]
+    [shown] = [block.text for block in BLOCKS if block.language == "rows"]
+    assert [[value.strip() for value in line.split("|")] for line in shown.strip().splitlines()] == found
 
 
 def test_the_agent_of_the_readme_saves_recalls_and_forgets(newcomer: Newcomer) -> None:
