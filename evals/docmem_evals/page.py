@@ -124,11 +124,17 @@ def _bars(run: Run, what: str, metric: str, baseline: Comparison | None) -> str:
     counts = run.grouped(what)
     before = baseline.before.by(what) if baseline else {}
     rows = "".join(
-        _bar(f"{name} ({len(counts[name])})", metrics[metric], before.get(name, {}).get(metric))
+        _bar(f"{name} ({_right(counts[name])})", metrics[metric], before.get(name, {}).get(metric))
         for name, metrics in sorted(groups.items(), key=lambda each: (each[1][metric], each[0]))
     )
-    key = '<p class="key">The tick is the baseline.</p>' if before else ""
-    return f'<section><h2>{_text(metric)} by {what}</h2>{key}<div class="bars">{rows}</div></section>'
+    key = "In brackets: samples without a problem." + (" The tick is the baseline." if before else "")
+    return (
+        f'<section><h2>{_text(metric)} by {what}</h2><p class="key">{key}</p><div class="bars">{rows}</div></section>'
+    )
+
+
+def _right(samples: Sequence[Scored]) -> str:
+    return f"{sum(sample.right for sample in samples)} of {len(samples)}"
 
 
 def _bar(label: str, value: float, before: float | None) -> str:
