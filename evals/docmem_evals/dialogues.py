@@ -31,7 +31,9 @@ class Said(Strict):
 def _as_turn(value: Any) -> Any:
     if isinstance(value, list):
         if len(value) != 2:
-            raise ValueError("a turn is [role, text], or a mapping with role, text, speaker, at")
+            raise ValueError(
+                "a turn is [role, text] (quote a text with a comma), or a mapping with role, text, speaker, at"
+            )
         return {"role": value[0], "text": value[1]}
     return value
 

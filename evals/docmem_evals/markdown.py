@@ -169,7 +169,7 @@ def _sample(sample: Scored) -> str:
     lines += [f"> {_inline(line)}" for line in sample.said]
     lines += ["", *([f"- unscored: {_inline(sample.unscored)}"] if sample.unscored else [])]
     lines += [f"- {_inline(problem)}" for problem in sample.judged.problems]
-    sides = [_cell(sample.judged.expected), _cell(sample.judged.got)]
+    sides = [_cell(sample.judged.expected or ("nothing",)), _cell(sample.judged.got or ("nothing",))]
     return "\n".join([*lines, "", table(["expected", "got"], [sides])])
 
 

@@ -27,6 +27,8 @@ JOBS = 4
 """Samples at a time where a provider is asked."""
 
 _STEPS = 10
+_FEW = 20
+"""Samples below which nobody wonders how far it is."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +161,15 @@ class _Lines:
 @contextmanager
 def _progress(task: str, total: int, *, quiet: bool) -> Iterator[Progress]:
     """A bar on a terminal, plain lines elsewhere."""
-    if quiet or not total:
-        yield _Quiet()
-        return
-    if not sys.stderr.isatty():
-        yield _Lines(task, total)
-        return
+    if not quiet and total and sys.stderr.isatty():
+        with _bar(task, total) as bar:
+            yield bar
+    else:
+        yield _Quiet() if quiet or total < _FEW else _Lines(task, total)
+
+
+@contextmanager
+def _bar(task: str, total: int) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress

@@ -175,9 +175,13 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     score(note_takers.Scripted(careful), folder, quiet=False, jobs=1)
+    assert capsys.readouterr().err == "", "of twelve nobody wonders how far it is"
+    more = (folder / "mine.yaml").read_text().replace("id: c", "id: d")
+    (folder / "more.yaml").write_text(more)
+    score(note_takers.Scripted(careful), folder, quiet=False, jobs=1)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 10
-    assert lines[-1] == "extraction: 12 of 12, $0.0120"
+    assert lines[-1] == "extraction: 24 of 24, $0.0240"
 
 
 def test_progress_is_a_bar_on_a_terminal(
