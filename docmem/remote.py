@@ -155,7 +155,7 @@ def _refuse_stranger(git_dir: Path, at: str, upstream: str) -> None:
 
 
 def _apart(git_dir: Path, at: str) -> Rewritten:
-    command = f"docmem remote {tenant_of(git_dir)} {shown(at)} --take"
+    command = f"{_command(git_dir, at)} --take"
     return Rewritten(
         f"main of {shown(at)} and main here have gone apart: neither holds the other; nothing was changed",
         hint=f"{command} theirs follows it, {command} ours puts this one over it; the other is kept aside",
@@ -363,12 +363,18 @@ def _sifted(git_dir: Path, at: str, local: str | None, secret: Secret) -> str:
 
 
 def _still_there(git_dir: Path, at: str, found: list[str]) -> StillThere:
-    tenant = tenant_of(git_dir)
+    number = "a file that was" if len(found) == 1 else f"{len(found)} files that were"
     return StillThere(
-        f"main of {shown(at)} still holds {len(found)} files that were erased here; nothing of it was fetched",
-        hint=f"docmem remote {tenant} --take ours puts main as it is here over it; make clones anew, and erase in the "
+        f"main of {shown(at)} still holds {number} erased here; nothing of it was fetched",
+        hint=f"{_command(git_dir, at)} --take ours puts main as it is here over it; make clones anew, and erase in the "
         "stores of other machines too",
     )
+
+
+def _command(git_dir: Path, at: str) -> str:
+    """`docmem remote …` about this place; its URL is needed where it isn't the origin yet."""
+    known = at == remotes.url(git_dir)
+    return f"docmem remote {tenant_of(git_dir)}" + ("" if known else f" {shown(at)}")
 
 
 def _kept_aside(git_dir: Path, at: str, upstream: str) -> Rewritten:

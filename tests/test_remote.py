@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -329,6 +330,11 @@ def test_what_was_erased_does_not_come_back_through_an_upstream_that_holds_it(
         assert not [data for _, _, data in git.objects(a.git_dir) if TEA.id.encode() in data or b"Ana likes" in data]
         assert shell("remote", "acme", "--take", "ours").code == 0
         assert at_origin(a) == a.head() == before
+    assert shell("remote", "acme", "--remove").code == 0
+    stale.pushes("--force")
+    hint = shell("remote", "acme", str(bare), "--json").json["error"]["hint"]
+    assert shell(*hint.split(" puts")[0].split()[1:]).code == 0
+    assert at_origin(a) == a.head() == before
     theirs = Person(tmp_path / "new").clones(bare)
     theirs.commits("knowledge/c.md", "c\n")
     theirs.pushes()
@@ -373,3 +379,19 @@ def test_a_repo_that_is_none_of_docmems_makes_no_tenant(settings: Settings, bare
     with pytest.raises(Exception, match=r"has no docmem\.yaml"):
         repository.create(settings, "acme", origin=str(bare))
     assert repository.tenants(settings) == []
+
+
+def test_who_pushes_at_the_same_moment_is_told_to_pull_and_nobody_that_what_arrived_has_failed(
+    near: Repository, tmp_path: Path
+) -> None:
+    """The hook of the one who comes second looks upstream while the first one's push stands there and not here yet."""
+    people = [Person(tmp_path / name, name).clones(near.git_dir) for name in ("Pat", "Kim", "Liv")]
+    for person in people:
+        person.commits(f"knowledge/{person.name}.md", "x\n")
+    with ThreadPoolExecutor(3) as pool:
+        said = list(pool.map(lambda each: each.git("push", "origin", "HEAD:main", ok=None), people))
+    refused = [line for line in said if "rejected" in line]
+    assert len(refused) == 2, said
+    assert not [line for line in refused if "failed to update ref" in line or "cannot lock ref" in line], said
+    [accepted] = [person for person, line in zip(people, said, strict=True) if "rejected" not in line]
+    assert near.head() == at_origin(near) == accepted.git("rev-parse", "HEAD").strip()
