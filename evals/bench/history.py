@@ -71,10 +71,10 @@ def grown(settings: Settings, commits: int) -> Repository:
     each = commits // SUBJECT_COMMITS
     stream: list[bytes] = []
     for number in range(commits):
-        if number % 200 == 0:
-            memory = memory_of(0, said=number)
-        elif number % each == 1 and number // each < SUBJECT_COMMITS:
+        if number % each == 1 and number // each < SUBJECT_COMMITS:
             memory = erased_of(number)
+        elif number % 200 == 0:
+            memory = memory_of(0, said=number)
         else:
             memory = memory_of(number)
         stream.append(_commit(number, memory, repo.head() if number == 0 else None))
