@@ -30,6 +30,8 @@ _HEAD = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)(?:^---[ \t]*\r?$|\Z)"
 _ID = re.compile(rb"^id:[ \t]*([\"']?)([0-9a-f]{16})\1[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _THREAD = "Docmem-Thread"
 _FEW = 64
+_TELLING = 10
+"""So many digits are told from all others by themselves."""
 _LISTED = 20
 """So many memories are named where several fit."""
 REVERTS = "Docmem-Reverts"
@@ -401,10 +403,17 @@ def find_memory(repository: Repository, wanted: str, *, now: Snapshot | None = N
         return None
     now = now or repository.snapshot()
     fits = {_id_at(repository, now.revision, path) for path in now.locate(wanted)}
-    found = sorted(memory for memory in fits if memory is not None) or sorted(ever(repository, wanted))
+    found = sorted(memory for memory in fits if memory is not None)
+    if not found and not _is_a_commits(repository, wanted):
+        found = sorted(ever(repository, wanted))
     if len(found) > 1:
         raise InputError(f"{wanted} is the start of {len(found)} memories: {', '.join(found)}", hint="give more digits")
     return found[0] if found else None
+
+
+def _is_a_commits(repository: Repository, wanted: str) -> bool:
+    """Whether digits name a commit, as docmem prints one: so many are no memory's as well, and no search is needed."""
+    return _TELLING <= len(wanted) < 16 and bool(git.commits_with_prefix(repository.git_dir, wanted))
 
 
 def ever(repository: Repository, wanted: str) -> dict[str, set[str]]:

@@ -1,16 +1,19 @@
 """`log`, `show`, `diff`, `why`, `revert` on the command line."""
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from docmem import files, layout
+from docmem import files, layout, repository
 from docmem.config import Settings
 from tests.support.cli import Shell
+from tests.support.clones import Person
 from tests.support.repos import memory, put, subject
 
 TEA = memory("Ana likes tea.")
@@ -185,3 +188,37 @@ def test_several_memories_that_have_the_words_are_listed_with_their_ids(
         assert f"  {each.id}  {subject()[:12]}  {text}\n" in listed.err
     put(settings, "acme", {each.path: files.render_memory(each) for each in others})
     assert "  and 6 more" in shell("why", "acme", "ana likes").err
+
+
+def test_what_was_taken_back_is_held_when_it_is_said_again_until_a_person_writes_it(
+    shell: Shell, settings: Settings, tenant: str, tmp_path: Path
+) -> None:
+    """C6, with commands and plain git alone."""
+
+    def says(thread: str, text: str) -> dict[str, Any]:
+        turn = {"id": "t1", "role": "user", "text": text, "at": "2026-05-02T10:14:00Z"}
+        (tmp_path / f"{thread}.jsonl").write_text(json.dumps(turn) + "\n")
+        words = ["--thread", thread, "--subject", "ana", "--dialogue", str(tmp_path / f"{thread}.jsonl")]
+        found: dict[str, Any] = shell("consolidate", tenant, *words, "--model", "offline", "--json").json
+        return found
+
+    said = "We'd rather take night trains than fly inside Europe."
+    assert says("web-1", said)["outcome"] == "committed"
+    [made] = shell("log", tenant, "-n", "1", "--json").json[0]["changes"]
+    original = shell("show", tenant, made["id"]).out
+    assert shell("revert", tenant, made["id"], "--no-sync").code == 0
+    assert says("web-2", said)["held_codes"] == {"reverted_before": 1}
+    [waits] = shell("review", "list", tenant, "--json").json
+    assert "took this statement back before" in shell("review", "show", tenant, waits["id"]).out
+    assert shell("show", tenant, made["id"]).code == 1
+    pat = Person(tmp_path / "pat").clones(repository.open(settings, tenant).git_dir)
+    pat.commits(made["path"], original)
+    pat.pushes()
+    assert says("web-3", "We'd rather stay in small hotels than in big resorts.")["outcome"] == "committed"
+    assert shell("show", tenant, made["id"]).out == original
+    assert shell("show", tenant, "reverted.yaml").out.count("  - ") == 0
+    assert [step["op"] for step in shell("why", tenant, made["id"], "--json").json["history"]] == [
+        "create",
+        "delete",
+        "create",
+    ]
