@@ -33,6 +33,7 @@ def _options(function: F) -> F:
     for option in reversed(
         (
             click.option("--cases", "folder", type=_FOLDER, help="Folder with cases of your own, as YAML."),
+            click.option("--domain", "domains", multiple=True, help="Only cases of this domain."),
             click.option("--out", type=_NEW, help="Keep the run here, for `report` and `compare`."),
             json_option,
         )
@@ -240,6 +241,7 @@ class _Run:
         folder: Path | None,
         out: Path | None,
         as_json: bool,
+        domains: tuple[str, ...] = (),
         jobs: int | None = None,
         cache: Path | None = None,
         no_cache: bool = False,
@@ -254,7 +256,9 @@ class _Run:
         self._model, self._matcher, self._record = model, matcher, record
         kept = None if no_cache else cache or cache_of(self.settings)
         recording = Recording() if record else None
-        self.options: Options = Options(out=out, cache=kept, jobs=jobs, quiet=False, recording=recording)
+        self.options: Options = Options(
+            out=out, cache=kept, jobs=jobs, quiet=False, recording=recording, domains=domains
+        )
 
     @property
     def model(self) -> str:

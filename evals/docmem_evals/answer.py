@@ -47,12 +47,13 @@ def run(
     """
     loaded = people.answers(folder)
     how = options or Options()
+    questions = how.chosen(loaded.asked)
     asked = _chat(model)
     judging = _chat(judge_model) if judge_model else None
-    with rig.rigged(settings, loaded.worlds, embedding_model=embedding_model) as made:
+    with rig.rigged(settings, people.worlds(questions), embedding_model=embedding_model) as made:
         return runner.run(
-            Header("answer", asked.name, f"judge {judging.name}" if judging else "exact", loaded.name),
-            loaded.asked,
+            Header("answer", asked.name, f"judge {judging.name}" if judging else "exact", how.named(loaded.name)),
+            questions,
             partial(_scored, rigged=made, chat=asked, judging=judging, how=how),
             options=how,
             gates=gates.asked({"accuracy": min_accuracy, "abstention_accuracy": min_abstention}, {}),

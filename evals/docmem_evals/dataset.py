@@ -117,7 +117,7 @@ class Files:
 def files(task: Task, folder: Path | None = None) -> Files:
     """A folder's files for a task; without a folder, those that docmem ships. Raises `InputError`."""
     root: Traversable = folder if folder is not None else resources.files("docmem_evals").joinpath("cases")
-    every = [file_at(each) for each in _listed(root, task)]
+    every = [file_at(found, name) for name, found in _listed(root, task)]
     for file in every:
         if file.task not in TASKS:
             raise file.error(f"task: {file.task!r} is none of {', '.join(TASKS)}", ("task",))
@@ -134,21 +134,29 @@ def files(task: Task, folder: Path | None = None) -> Files:
     return Files("cases" if folder is None else folder.resolve().name, chosen, digest.hexdigest()[:12])
 
 
-def _listed(root: Traversable, task: Task) -> list[Traversable]:
-    places = [root, root.joinpath(task)]
-    found = [each for place in places if place.is_dir() for each in place.iterdir() if each.name.endswith(".yaml")]
-    return sorted(found, key=lambda each: each.name)
+def _listed(root: Traversable, task: Task) -> list[tuple[str, Traversable]]:
+    """The files beside each other and those in the task's own folder, by name."""
+    places = [("", root), (f"{task}/", root.joinpath(task))]
+    found = [
+        (f"{start}{each.name}", each)
+        for start, place in places
+        if place.is_dir()
+        for each in place.iterdir()
+        if each.name.endswith(".yaml")
+    ]
+    return sorted(found, key=lambda pair: pair[0])
 
 
-def file_at(found: Traversable) -> File:
-    """Read a file. Raises `InputError`."""
+def file_at(found: Traversable, name: str | None = None) -> File:
+    """Read a file, named so in errors. Raises `InputError`."""
+    name = name or found.name
     try:
         text, _ = decode(found.read_bytes())
-        return File(found.name, text, load_mapping(text))
+        return File(name, text, load_mapping(text))
     except OSError as error:
         raise InputError(f"can't read {found}: {error}") from None
     except FormatError as error:
-        raise InputError(f"{found.name}, line {error.line}: {error.message}", hint=HINT) from None
+        raise InputError(f"{name}, line {error.line}: {error.message}", hint=HINT) from None
 
 
 def unique(found: Iterable[tuple[File, tuple[int | str, ...], str]]) -> None:

@@ -47,12 +47,13 @@ def run(
     how = options or Options()
     by = matcher or Jaccard()
     return runner.run(
-        Header("extraction", asked.name, by.name, loaded.name),
-        loaded.cases,
+        Header("extraction", asked.name, by.name, how.named(loaded.name)),
+        how.chosen(loaded.cases),
         partial(_scored, model=asked, matcher=by, how=how),
         options=how,
         gates=gates.asked({"f1": min_f1}, {"junk_rate": max_junk}),
         prompt=prompt_hash,
+        matcher=by,
     )
 
 

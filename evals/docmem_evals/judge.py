@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from docmem.errors import ModelReplyError
 from docmem.llm import Chat
+from docmem.model import Spent
 from docmem_evals.people import AnswerQuestion
 from docmem_evals.scoring.answer import UNKNOWN
 
@@ -45,6 +46,13 @@ class Judge:
     def name(self) -> str:
         """`judge openai/gpt-4o-mini`."""
         return f"judge {self.chat.name}"
+
+    @property
+    def spent(self) -> Spent:
+        """What its verdicts took."""
+        found = getattr(self.chat, "spent", Spent())
+        assert isinstance(found, Spent)
+        return found
 
     def same(self, one: str, other: str) -> bool:
         """What the model says. Raises `NoVerdict`, `ModelUnavailable`."""

@@ -24,7 +24,7 @@ from docmem_evals.extraction import prompt_hash, said
 from docmem_evals.judge import NoVerdict
 from docmem_evals.matchers import WEAK
 from docmem_evals.matching import Jaccard, Matcher
-from docmem_evals.replies import Asking
+from docmem_evals.replies import Asking, digest
 from docmem_evals.run import Header, Run
 from docmem_evals.runner import Options
 from docmem_evals.samples import Judged, Scored
@@ -69,9 +69,9 @@ def run(
     by = matcher or Jaccard()
     weak = max_duplicate_rate is not None and isinstance(by, Jaccard)
     with ExitStack() as stack:
-        work, seeded = _seeded(stack, settings, loaded.cases)
+        work, seeded = _seeded(stack, settings, how.chosen(loaded.cases))
         return runner.run(
-            Header("merge", asked.name, by.name, loaded.name),
+            Header("merge", asked.name, by.name, how.named(loaded.name)),
             seeded,
             partial(_scored, work=work, model=asked, matcher=by, how=how),
             options=how,
@@ -80,6 +80,7 @@ def run(
             ),
             warnings=(WEAK,) if weak else (),
             prompt=prompt_hash,
+            matcher=by,
         )
 
 
@@ -88,7 +89,8 @@ def _seeded(stack: ExitStack, settings: Settings, cases: Sequence[MergeCase]) ->
     groups: dict[str, list[MergeCase]] = {}
     for case in cases:
         groups.setdefault(case.file, []).append(case)
-    wanted = [f"merge-{number}" for number in range(len(groups))]
+    # Named after its file, so that ids, and recordings that name them, outlive another file.
+    wanted = [f"merge-{names.slug(file.removesuffix('.yaml'))[:40]}-{digest(file)[:8]}" for file in groups]
     work, tenants = stack.enter_context(workplace(settings, wanted, postgres=False))
     found = []
     for tenant, group in zip(tenants, groups.values(), strict=True):

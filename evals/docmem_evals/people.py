@@ -6,7 +6,7 @@ validity is compared with the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -156,10 +156,10 @@ class Questions:
     asked: tuple[Asked, ...]
     name: str
 
-    @property
-    def worlds(self) -> tuple[World, ...]:
-        """The worlds they are asked in."""
-        return tuple({asked.world.name: asked.world for asked in self.asked}.values())
+
+def worlds(asked: Sequence[Asked]) -> tuple[World, ...]:
+    """The worlds that questions are asked in."""
+    return tuple({each.world.name: each.world for each in asked}.values())
 
 
 def recalls(folder: Path | None = None) -> Questions:
@@ -209,10 +209,8 @@ def _questions(read: list[tuple[File, P]], name: str) -> Questions:
     )
     for file, people in read:
         unique((file, place, name) for place, name in _memories(people))
-    worlds = [
-        (World(file.name.removesuffix(".yaml"), _among_others(people)), people.questions) for file, people in read
-    ]
-    return Questions(tuple(Asked(world, question) for world, every in worlds for question in every), name)
+    found = [(World(file.name.removesuffix(".yaml"), _among_others(people)), people.questions) for file, people in read]
+    return Questions(tuple(Asked(world, question) for world, every in found for question in every), name)
 
 
 def _among_others(people: People) -> People:

@@ -7,6 +7,7 @@ prompt. What is found is told by id, so no matcher is involved. See scoring/reca
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -49,7 +50,9 @@ def run(
     `search` has the signature of `docmem.recall.search`.
     """
     loaded = people.recalls(folder)
-    with rig.rigged(settings, loaded.worlds, embedding_model=embedding_model) as made:
+    how = replace(options or Options(), jobs=1)
+    questions = how.chosen(loaded.asked)
+    with rig.rigged(settings, people.worlds(questions), embedding_model=embedding_model) as made:
         reader = Reader(made.work, timeout=PATIENCE)
         vectors = {
             False: QueryVectors(made.embedder, timeout=PATIENCE) if made.embedder else None,
@@ -57,10 +60,10 @@ def run(
         }
         try:
             return runner.run(
-                Header("recall", made.embedder.model if made.embedder else "none", MATCHER, loaded.name),
-                loaded.asked,
+                Header("recall", made.embedder.model if made.embedder else "none", MATCHER, how.named(loaded.name)),
+                questions,
                 partial(_scored, rigged=made, reader=reader, vectors=vectors, search=search),
-                options=Options(out=options.out, jobs=1, quiet=options.quiet) if options else Options(jobs=1),
+                options=how,
                 gates=gates.asked(
                     {"mrr": min_mrr, "ndcg@10": min_ndcg, "abstention": min_abstention},
                     {"leak_rate": max_leaks, "stale_rate": max_stale},

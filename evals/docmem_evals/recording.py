@@ -17,7 +17,7 @@ from docmem.reply import Answer
 
 @dataclass
 class Recording:
-    """Replies by window. A memory is noted by its handle, so a recording fits the cases as they were."""
+    """Replies by window. A memory is noted by its id, not by the handle it was shown under that day."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -25,7 +25,11 @@ class Recording:
     def add(self, request: Request, answer: Answer) -> None:
         """Note a reply."""
         turns = [request.turns[0].id, request.turns[-1].id]
-        row = {"thread": request.thread, "turns": turns, "reply": answer.parsed.reply.model_dump()}
+        reply = answer.parsed.reply.model_dump()
+        for operation in reply["operations"]:
+            shown = request.memories.get(operation["id"] or "")
+            operation["id"] = shown.id if shown is not None else operation["id"]
+        row = {"thread": request.thread, "turns": turns, "reply": reply}
         with self._lock:
             self.rows.append(row)
 

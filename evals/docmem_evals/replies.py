@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,7 @@ class Saying:
     spent: Spent = field(default_factory=Spent)
     cached: bool = True
     key: Key | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def name(self) -> str:
@@ -130,15 +132,16 @@ class Saying:
 
     def say(self, system: str, user: str) -> Said:
         """As `Chat.say`."""
-        self.key = Key(digest(system), self.name, digest(user))
-        row = self.store.get(self.key)
+        key = self.key = Key(digest(system), self.name, digest(user))
+        row = self.store.get(key)
         if row is not None and isinstance(row.get("text"), str):
             said = Said(row["text"], _spent(row))
         else:
             said, self.cached = self.chat.say(system, user), False
             if said.text.strip():
-                self.store.put(self.key, _row(None, said.spent) | {"text": said.text})
-        self.spent = plus(self.spent, said.spent)
+                self.store.put(key, _row(None, said.spent) | {"text": said.text})
+        with self._lock:  # a judge is shared by the samples that run at a time
+            self.spent = plus(self.spent, said.spent)
         return said
 
 

@@ -14,14 +14,29 @@ from typing import IO, Any, Protocol, TypeVar
 
 from docmem import __version__, git
 from docmem.config import Settings
+from docmem.errors import InputError
 from docmem.git import worktrees
 from docmem_evals.gates import Gate
+from docmem_evals.judge import Judge
+from docmem_evals.matching import Matcher
 from docmem_evals.recording import Recording
 from docmem_evals.replies import Store
 from docmem_evals.run import Header, Run, line
 from docmem_evals.samples import Scored
 
 T = TypeVar("T")
+
+
+class HasDomain(Protocol):
+    """A sample of some domain."""
+
+    @property
+    def domain(self) -> str:
+        """The domain of its file."""
+        ...
+
+
+D = TypeVar("D", bound=HasDomain)
 
 JOBS = 4
 """Samples at a time where a provider is asked."""
@@ -36,7 +51,7 @@ class Options:
     """How a task is run, and where it is kept.
 
     `out`: the run's file. `cache`: folder of kept answers; None keeps none. `jobs`: samples at a time. `recording`:
-    where replies are noted.
+    where replies are noted. `domains`: only samples of these; none: all.
     """
 
     out: Path | None = None
@@ -44,6 +59,19 @@ class Options:
     jobs: int | None = None
     quiet: bool = True
     recording: Recording | None = None
+    domains: tuple[str, ...] = ()
+
+    def chosen(self, samples: Sequence[D]) -> list[D]:
+        """The samples that are asked for. Raises `InputError` where there are none."""
+        found = [sample for sample in samples if not self.domains or sample.domain in self.domains]
+        if not found:
+            there = ", ".join(sorted({sample.domain for sample in samples}))
+            raise InputError(f"no case is of {', '.join(self.domains)}", hint=f"there are {there}")
+        return found
+
+    def named(self, dataset: str) -> str:
+        """A dataset's name in reports, with what was chosen of it."""
+        return "/".join([dataset, *sorted(self.domains)])
 
     def store_for(self, model: str) -> Store:
         """Where a model's answers are kept."""
@@ -73,6 +101,7 @@ def run(
     gates: tuple[Gate, ...] = (),
     warnings: tuple[str, ...] = (),
     prompt: Callable[[Sequence[Scored]], str] = lambda samples: "",
+    matcher: Matcher | None = None,
 ) -> Run:
     """Score every sample, in their order. The first error ends it; answers that came before are kept."""
     header = replace(header, commit=_commit(), docmem=__version__, started=datetime.now(UTC).replace(microsecond=0))
@@ -88,7 +117,7 @@ def run(
             if file is not None:
                 file.write(line(scored.as_json()))
                 file.flush()
-    finished = Run(replace(header, prompt=prompt(done)), tuple(done), gates, warnings)
+    finished = Run(replace(header, prompt=prompt(done)), tuple(done), gates, warnings, _judging(matcher))
     if options.out is not None:
         options.out.write_text("".join(finished.lines()), encoding="utf-8")
     return finished
@@ -111,6 +140,14 @@ def _each(samples: Sequence[T], work: Callable[[T], Scored], *, jobs: int) -> It
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _judging(matcher: Matcher | None) -> dict[str, Any]:
+    """What the matcher's verdicts took, where a model gave them."""
+    if not isinstance(matcher, Judge):
+        return {}
+    spent = matcher.spent
+    return {"judging": {"tokens": {"in": spent.tokens_in, "out": spent.tokens_out}, "cost": spent.cost}}
 
 
 def _commit() -> str | None:

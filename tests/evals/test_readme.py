@@ -46,7 +46,7 @@ def test_the_questions_of_the_readme_come_out_right(bakery: Path, indexed: Setti
     assert [(sample.id, sample.judged.problems) for sample in asked.samples] == [("rolls", ()), ("parking", ())]
     answered = answer.run(indexed, model="offline", folder=bakery)
     assert [(sample.id, sample.right) for sample in answered.samples] == [("allergy", True), ("dog", True)]
-    assert len(people.answers(bakery).worlds) == 1
+    assert len(people.worlds(people.answers(bakery).asked)) == 1
 
 
 def steps() -> list[dict[str, Any]]:
