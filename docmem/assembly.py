@@ -175,16 +175,25 @@ def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -
         "cosine": None if hit.cosine is None else round(hit.cosine, 4),
         "importance": hit.importance,
     }
-    entry = Entry(
-        hit.text, id=hit.id, path=hit.path, revision=hit.revision, since=hit.since, signals=signals,
-    )  # fmt: skip
-    if hit.kind != "document":
-        return replace(entry, text=shorten(hit.text, _MEMORY_CHARS), when=hit.since)
-    text = hit.text
-    if question and len(text) > LIMIT:
+    text, key, is_document = hit.text, "", hit.kind == "document"
+    if not is_document:
+        text = shorten(text, _MEMORY_CHARS)
+    elif question and len(text) > LIMIT:
         text = best(text, question, language=language)
-    tried = verdict(hit.verdict) if hit.path.startswith("experiments/") else ""
-    return replace(entry, text=text, key=tried, label=hit.path, multiline=True)
+    if is_document and hit.path.startswith("experiments/"):
+        key = verdict(hit.verdict)
+    return Entry(
+        text,
+        id=hit.id,
+        path=hit.path,
+        revision=hit.revision,
+        key=key,
+        label=hit.path if is_document else "",
+        when=None if is_document else hit.since,
+        multiline=is_document,
+        since=hit.since,
+        signals=signals,
+    )
 
 
 def _chunk(row: Mapping[str, Any]) -> Entry:

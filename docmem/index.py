@@ -158,6 +158,7 @@ class Index:
         rows = self._rows(
             "frequencies",
             lexemes=list(words.lexemes),
+            each=[_quoted(lexeme) for lexeme in words.lexemes],
             subject=subject,
             memories=memories,
             folders=list(folders),
@@ -244,6 +245,7 @@ def _weighed(words: Words, weights: Mapping[str, float]) -> dict[str, Any]:
     return {
         "query": words.query,
         "lexemes": lexemes,
+        "each": [_quoted(lexeme) for lexeme in lexemes],
         "weights": [weights[lexeme] for lexeme in lexemes],
         "candidates": _CANDIDATES,
     }

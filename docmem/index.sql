@@ -4,7 +4,8 @@ Times are compared with the database's clock. `retention` is seconds by kind, nu
 -- name: tenant
 SELECT s.revision, c.language, c.languages, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents,
        ARRAY(SELECT v.set FROM docmem.vector_set v WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets,
-       (SELECT h.key FROM docmem.channel h WHERE h.tenant_id = %(tenant)s) AS channel
+       (SELECT h.key FROM docmem.channel h WHERE h.tenant_id = %(tenant)s) AS channel,
+       EXISTS (SELECT FROM docmem.document d WHERE d.tenant_id = %(tenant)s) AS documents
 FROM docmem.sync_state s
 LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
 WHERE s.tenant_id = %(tenant)s;
@@ -46,8 +47,8 @@ WITH memory AS MATERIALIZED (
 ), found AS (
     SELECT lexeme, count(*) FILTER (WHERE remembered) AS in_memories, count(*) AS in_all
     FROM (SELECT tsv, true AS remembered FROM memory UNION ALL SELECT tsv, false FROM document) AS text,
-         unnest(tsvector_to_array(tsv)) AS lexeme
-    WHERE lexeme = ANY (%(lexemes)s::text[])
+         unnest(%(lexemes)s::text[], %(each)s::tsquery[]) AS word (lexeme, query)
+    WHERE tsv @@ query
     GROUP BY lexeme
 )
 SELECT lexeme, coalesce(in_memories, 0) AS in_memories, coalesce(in_all, 0) AS in_all,
@@ -60,7 +61,8 @@ LEFT JOIN found USING (lexeme);
 -- The lexemes' weights decide (evals/README.md). `ts_rank`, which knows none, chooses who is weighed and breaks ties.
 WITH candidate AS MATERIALIZED (
     SELECT m.id, ts_rank(m.tsv, %(query)s::tsquery)::float8 AS rank,
-           ARRAY(SELECT unnest(tsvector_to_array(m.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
+           ARRAY(SELECT word.lexeme FROM unnest(%(lexemes)s::text[], %(each)s::tsquery[]) AS word (lexeme, query)
+                 WHERE m.tsv @@ word.query) AS shared
     FROM docmem.memory m
     WHERE m.tenant_id = %(tenant)s
       AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
@@ -216,7 +218,8 @@ LIMIT %(limit)s;
 -- numbered series (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
 WITH candidate AS MATERIALIZED (
     SELECT d.path, d.chunk, ts_rank(d.tsv, %(query)s::tsquery)::float8 AS rank,
-           ARRAY(SELECT unnest(tsvector_to_array(d.tsv)) INTERSECT SELECT unnest(%(lexemes)s::text[])) AS shared
+           ARRAY(SELECT word.lexeme FROM unnest(%(lexemes)s::text[], %(each)s::tsquery[]) AS word (lexeme, query)
+                 WHERE d.tsv @@ word.query) AS shared
     FROM docmem.document d
     WHERE d.tenant_id = %(tenant)s
       AND d.folder = ANY (%(folders)s::text[])

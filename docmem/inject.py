@@ -427,7 +427,8 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     asks = _key_reads(request, rules)
     question = None
     if request.searches and request.goal is not None:
-        question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, KNOWLEDGE, is_goal=True)
+        folders = KNOWLEDGE if rules.documents else ()
+        question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, folders, is_goal=True)
         asks["question"] = asking(question, rules)
     rows = dict(zip(asks, index.run(*asks.values()), strict=True))
     found, degraded = from_rows(rows.get("recent", ()), rules, limit=_PREFERENCES), None

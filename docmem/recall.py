@@ -114,7 +114,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What a tenant's `docmem.yaml` says about serving, as the index holds it."""
+    """What a tenant's `docmem.yaml` says about serving, as the index holds it. `documents`: it has some."""
 
     revision: str
     language: str = "simple"
@@ -125,6 +125,7 @@ class Policies:
     agents: Mapping[str, Any] = field(default_factory=dict)
     sets: frozenset[str] = frozenset()
     """The sets of vectors that serve."""
+    documents: bool = True
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -151,6 +152,7 @@ def policies(row: Mapping[str, Any]) -> Policies:
         budgets=_read(Budgets, row.get("budgets")),
         weights=_read(Weights, row.get("weights")),
         agents=row["agents"] if isinstance(row.get("agents"), Mapping) else {},
+        documents=row.get("documents", True),
         sets=frozenset(row.get("sets") or ()),
     )
 
@@ -178,8 +180,9 @@ def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[st
     everywhere in what is remembered, like the person's own name; a shared "please" or "check" is none
     (evals/README.md).
     """
-    counted = (replace(hit, matched=len(content & hit.shared)) for hit in hits)
-    return tuple(hit for hit in counted if (hit.matched or 0) > 1 or (content - everywhere) & hit.shared)
+    telling_apart = content - everywhere
+    counted = ((hit, len(content & hit.shared)) for hit in hits)
+    return tuple(replace(hit, matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
 
 
 def rarity(common: Frequencies) -> dict[str, float]:
@@ -245,8 +248,8 @@ def by_recency(
     hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
     """The best `limit` by recency and importance alone, where there was nothing to search for. `used` as in `judge`."""
-    best = _best(((hit, 0.0) for hit in hits), weights, 2 * limit)
-    return _best(((hit, 0.0) for hit in best), weights, limit, used)
+    best = _best(((hit, 0.0) for hit in hits), weights, 2 * limit if used else limit)
+    return tuple(sorted(best, key=lambda hit: hit.id in used)[:limit]) if used else best
 
 
 def _best(
