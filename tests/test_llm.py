@@ -199,3 +199,21 @@ def test_litellm_prints_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.C
         ask()
     assert tuple(capfd.readouterr()) == ("", "")
     assert llm.model("openai/test").name == "openai/test"
+
+
+def test_plain_text_is_asked_for_without_a_schema_and_waits_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    with serving(monkeypatch, Fails(503), Says("By night train.")) as server:
+        said = LitellmModel("openai/test", Patience(timeout=20), pauses.append).say("Be brief.", "How?")
+    assert said == llm.Said("By night train.", Spent(100, 20, said.spent.cost))
+    assert len(pauses) == 1
+    assert "response_format" not in server.requests[-1]
+    assert server.requests[-1]["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How?"},
+    ]
+
+
+def test_a_model_that_says_nothing_said_an_empty_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(monkeypatch, Says(None)):
+        assert llm.chat("openai/test").say("", "How?").text == ""

@@ -12,10 +12,13 @@ import pytest
 
 from docmem.config import Settings
 from docmem.errors import InputError, ModelUnavailable
+from docmem.llm import Said
+from docmem.model import Spent
 from docmem.prompt import Request
 from docmem.reply import Answer
 from docmem_evals import dialogues, extraction, run, runner
-from docmem_evals.replies import Asking, Key, Store, key_of
+from docmem_evals.judge import Judge
+from docmem_evals.replies import Asking, Key, Saying, Store, key_of
 from docmem_evals.run import Run
 from docmem_evals.runner import Options
 from tests.support import note_takers
@@ -190,6 +193,51 @@ def test_progress_is_a_bar_on_a_terminal(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     score(note_takers.Scripted(careful), folder, quiet=False, jobs=1)
     assert "12/12" in capsys.readouterr().err
+
+
+@dataclass
+class Agrees:
+    """A chat that says yes."""
+
+    name: str = "agrees"
+
+    def say(self, system: str, user: str) -> Said:
+        return Said("yes", Spent(30, 1, 0.0005))
+
+
+def test_what_a_judge_takes_is_counted_apart_and_a_verdict_is_kept(folder: Path, tmp_path: Path) -> None:
+    def measured() -> Run:
+        judge = Judge(Saying(Agrees(), Store(tmp_path / "answers")))
+        return extraction.run(
+            Settings(root=Path("/nowhere")),
+            model=note_takers.Scripted(lambda request: reply(operation("Apples.", topic="food"))),
+            folder=folder,
+            matcher=judge,
+            options=Options(jobs=4),
+        )
+
+    first = measured()
+    assert (first.header.matcher, first.metrics["f1"]) == ("judge agrees", 1.0)
+    assert first.as_json()["judging"]["tokens"] == {"in": 360, "out": 12}
+    assert first.as_json()["judging"]["cost"] == pytest.approx(0.006)
+    assert len(list((tmp_path / "answers").iterdir())) == 12
+    assert measured().metrics == first.metrics
+
+
+def test_a_judge_without_a_verdict_leaves_a_case_unscored(folder: Path) -> None:
+    @dataclass
+    class Wavers(Agrees):
+        def say(self, system: str, user: str) -> Said:
+            return Said("perhaps" if " 3 apples" in user else "yes")
+
+    done = extraction.run(
+        Settings(root=Path("/nowhere")),
+        model=note_takers.Scripted(lambda request: reply(operation("Apples.", topic="food"))),
+        folder=folder,
+        matcher=Judge(Wavers()),
+    )
+    assert [(sample.id, bool(sample.unscored)) for sample in done.samples if sample.unscored] == [("c3", True)]
+    assert (done.metrics["f1"], len(done.scored)) == (1.0, 11)
 
 
 def test_who_costs_nothing_is_asked_one_by_one_and_never_kept(tmp_path: Path) -> None:
