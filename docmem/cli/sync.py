@@ -106,6 +106,7 @@ def _print(one: TenantSync) -> None:
         note(f"  {row['tenant']}: history was rewritten; compared the whole tree")
     if row["pending_embeddings"]:
         note(f"  {row['pending_embeddings']} without a vector yet; found by their words meanwhile")
+        note(f"  to make them now: docmem reembed {row['tenant']}")
     for bad in row["quarantined"]:
         note(f"  quarantined: {bad['path']}, line {bad['line']}: {bad['code']}")
 

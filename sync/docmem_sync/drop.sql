@@ -23,3 +23,6 @@ DELETE FROM docmem.memory_history WHERE tenant_id = %(tenant)s;
 
 -- name: profile_history
 DELETE FROM docmem.profile_history WHERE tenant_id = %(tenant)s;
+
+-- name: sets
+DELETE FROM docmem.vector_set WHERE tenant_id = %(tenant)s;

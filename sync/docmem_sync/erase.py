@@ -28,7 +28,7 @@ from docmem.git import remotes
 from docmem.journal import Journal
 from docmem.repository import Repository
 from docmem.times import format_time
-from docmem_sync import migrate
+from docmem_sync import hot, migrate
 from docmem_sync.erased_rows import ErasedRows
 from docmem_sync.sync import sync_tenant
 
@@ -336,6 +336,8 @@ class _Erase:
         shutil.rmtree(gone, ignore_errors=True)
         shutil.rmtree(here.with_name(f".{here.name}.erase"), ignore_errors=True)
         self.report("pruned")
+        if self.connection is not None:
+            hot.drop(self.settings, self.connection, self.tenant)
         state = self._unindex(state)
         shutil.rmtree(audit.folder(self.settings, self.tenant), ignore_errors=True)
         (self.settings.root / "poke" / self.tenant).unlink(missing_ok=True)

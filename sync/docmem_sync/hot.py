@@ -82,13 +82,15 @@ def settle(
         _log.warning("%s: the index over its %d vectors can't be seen to: %s", tenant, most, error)
 
 
-def drop(settings: Settings, connection: psycopg.Connection[Any], tenant: str, name: str) -> None:
-    """Drop the index of a set, if it has one. Raises what `db.session` raises."""
+def drop(settings: Settings, connection: psycopg.Connection[Any], tenant: str, name: str | None = None) -> None:
+    """Drop the index of a set, or all of the tenant's, since they name it. Raises what `db.session` raises."""
     with db.tenant_transaction(connection, tenant) as cursor:
-        rows = cursor.execute(_SQL()["sizes"], {"tenant": tenant}).fetchall()
-    if any(row["indexed"] for row in rows if row["set"] == name):
+        rows = cursor.execute(_SQL()["indexed"], {"tenant": tenant}).fetchall()
+    sets = [row["set"] for row in rows if name in {None, row["set"]}]
+    if sets:
         with db.session(settings, "owner") as owner:
-            _drop(owner, tenant, name)
+            for each in sets:
+                _drop(owner, tenant, each)
 
 
 def _make(owner: psycopg.Connection[Any], tenant: str, name: str) -> bool:

@@ -8,6 +8,9 @@ SELECT s.set, s.indexed, (
 FROM docmem.vector_set AS s
 WHERE s.tenant_id = %(tenant)s AND s.serves;
 
+-- name: indexed
+SELECT set FROM docmem.vector_set WHERE tenant_id = %(tenant)s AND indexed;
+
 -- name: existing
 -- All such indexes. One whose making was broken off is there, and not valid.
 SELECT c.relname::text AS name, i.indisvalid AS valid

@@ -16,13 +16,14 @@ from docmem import db, recall, repository
 from docmem import embedding as vectors
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder, TextRefused
+from docmem.erasure import Target
 from docmem.errors import ConfigError, ModelUnavailable
 from docmem.files import render_memory
 from docmem.patience import Patience
 from docmem.postgres import Server
 from docmem.sql import load
 from docmem_sync import embed as embedding
-from docmem_sync import hot
+from docmem_sync import erase, hot
 from docmem_sync.backlog import Backlog
 from docmem_sync.embed import BATCH, embed
 from docmem_sync.sync import reembed_tenant, sync_all, sync_tenant
@@ -30,7 +31,7 @@ from tests.support.cli import Shell
 from tests.support.index import rows
 from tests.support.model_server import Embeds, Fails, Hangs, ModelServer, Scripted
 from tests.support.models import Counting
-from tests.support.repos import memory, put
+from tests.support.repos import NOW, memory, put
 
 VECTORS = "SELECT id, set, embedding::text AS vector FROM docmem.memory_vector ORDER BY set, id"
 
@@ -397,6 +398,16 @@ def test_a_set_gets_an_index_when_it_is_large_and_loses_it_when_it_is_small(
     sync_tenant(indexed, "acme", embedder=Counting(), confirm_deletes=True)
     assert hot_indexes(indexed) == []
     assert rows(indexed, "SELECT indexed FROM docmem.vector_set") == [{"indexed": False}]
+
+
+def test_erasing_a_tenant_takes_its_index_along(indexed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its definition in the catalogue names the tenant."""
+    monkeypatch.setattr(hot, "HOT", 2)
+    write(indexed, "a", "b")
+    sync_tenant(indexed, "acme", embedder=Counting())
+    assert len(hot_indexes(indexed)) == 1
+    erase.erase(indexed, "acme", Target("tenant", "acme"), now=NOW)
+    assert hot_indexes(indexed) == []
 
 
 def test_there_are_only_so_many_indexes(
