@@ -13,6 +13,9 @@ from docmem_sync import rows
 from docmem_sync.ledger import At, Version
 from docmem_sync.store import Known
 
+_FEW = 100
+"""As many rows are found one by one: more are joined at once."""
+
 
 @dataclass
 class Along:
@@ -126,6 +129,8 @@ class Along:
 
     def _write_history(self, known: Known) -> None:
         store = known.store
+        if sum(map(len, self._closed.values())) > _FEW:
+            store.run("join_at_once")
         for kind in ("memory", "profile"):
             store.run_batches(f"open_{kind}_history", self._opened[kind])
             store.run_batches(f"close_{kind}_history", self._closed[kind])

@@ -200,6 +200,7 @@ class Beside:
                 self._add_last_good(ledger, path, waiting.good, reload(path, waiting.good))
         for stage in (*self._stages.values(), *self._closed.values(), self._superseded):
             stage.close()
+        self._store.cursor.execute(_SQL()["join_at_once"])
         for kind in ("memory", "profile"):
             if self._closed[kind].rows:
                 history, closed = self._stages[f"{kind}_history"].name, self._closed[kind].name

@@ -174,6 +174,10 @@ USING docmem.document AS d
 WHERE v.tenant_id = %(tenant)s AND d.tenant_id = %(tenant)s AND d.path = v.path AND d.chunk = v.chunk
   AND v.path = ANY(%(keys)s) AND v.projection_hash <> d.projection_hash;
 
+-- name: join_at_once
+-- Many rows: see beside.sql. Few are found one by one.
+SELECT set_config('enable_nestloop', 'off', true);
+
 -- name: open_memory_history
 INSERT INTO docmem.memory_history (
     tenant_id, id, step, op, revision, recorded_from, path, blob, subject, agent, kind, topic, text, confidence,
