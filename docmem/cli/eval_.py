@@ -166,8 +166,13 @@ def recall(
     On LoCoMo over memories and over raw turns.
     """
     run = _Run(None, "jaccard", embedding_model, **how)
+    bounds = (min_mrr, min_ndcg, min_abstention, max_leaks, max_stale)
     if locomo is not None:
+        if how["folder"] or how["out"] or how["domains"] or any(bound is not None for bound in bounds):
+            raise click.UsageError("--locomo has a gate of its own, and takes no cases, bounds, domain or --out")
         return _locomo(run, locomo, numbers)
+    if numbers:
+        raise click.UsageError("--conversation is one of LoCoMo's: it needs --locomo")
     from docmem_evals import recall as task
 
     return run.finish(

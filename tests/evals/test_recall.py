@@ -23,6 +23,7 @@ from docmem_evals.scoring import recall as scorer
 from docmem_evals.scoring.recall import Found
 from docmem_sync.sync import sync_tenant
 from tests.evals.test_locomo import leftovers
+from tests.support.cli import Shell
 
 CASES = """\
 task: recall
@@ -174,3 +175,10 @@ def test_a_profile_is_laid_down_as_a_file_that_reads_back() -> None:
     assert data is not None
     read = files.parse_profile(path, data)
     assert (read.label, read.lifecycle_stage, dict(read.attributes)) == ("Ana: 1", "active", dict(card.attributes))
+
+
+@pytest.mark.parametrize(
+    "words", [("--conversation", "26"), ("--locomo", ".", "--min-mrr", "0.5"), ("--locomo", ".", "--out", "run.jsonl")]
+)
+def test_what_would_be_ignored_is_refused(shell: Shell, words: tuple[str, ...]) -> None:
+    assert shell("eval", "recall", *words).code == 2
