@@ -34,3 +34,9 @@ def test_a_kill_at_any_step_or_time_leaves_exactly_one_commit_a_window() -> None
 def test_of_several_processes_on_one_tenant_none_loses_a_window() -> None:
     found = figures("writers.py")
     assert (found["windows"], found["committed"], found["lost"], found["twice"]) == (20, 20, 0, 0)
+
+
+def test_a_seeded_run_of_random_interleavings_loses_doubles_and_makes_up_nothing() -> None:
+    found = figures("interleavings.py", "--worlds", "2")
+    assert found["worlds"] == 2
+    assert found["commits"] > found["worlds"]
