@@ -296,7 +296,12 @@ def has_low_confidence(proposal: Proposal, case: Case) -> bool:
 
 
 def lacks_support(proposal: Proposal, case: Case) -> bool:
-    """Nothing of the statement can be found in the cited turns, and no quote of the user's is given."""
+    """Nothing of the statement can be found in the cited turns, and no quote of the user's is given.
+
+    A deletion is borne out by speaking of what goes, or of forgetting.
+    """
+    if not _states(proposal):
+        return not _is_asked_for(proposal, case)
     return _finding(proposal, case) == "unsupported"
 
 
@@ -632,22 +637,15 @@ def _within_delete_share(rulings: list[Ruling], case: Case) -> list[Ruling]:
     """Hold the deletions where, with those of earlier windows, they are more of the memories than policy allows.
 
     A conversation in many small windows takes no more away than one in a large one. One deletion alone is never too
-    many, and may be the only memory's, where the person asks for it.
+    many, and may be the only memory's: the person asks for it (else it is `unsupported`).
     """
     state = case.state
     fresh = [ruling for ruling in rulings if _is_delete(ruling)]
     deletes = len(fresh) + state.deleted
     allowed = state.policies.admission.delete_share * (len(state.memories) + state.deleted)
-    if not fresh or deletes <= allowed or (deletes == 1 and _is_asked_for(fresh[0], case)):
+    if not fresh or deletes <= allowed or deletes == 1:
         return rulings
     return [replace(each, verdict="held", code="delete_share") if _is_delete(each) else each for each in rulings]
-
-
-def _is_asked_for(ruling: Ruling, case: Case) -> bool:
-    """Whether the user is quoted for it, or the cited turns speak of what would be deleted, or of forgetting."""
-    said, quote = _user_turns(ruling.proposal, case), _given_quote(ruling.proposal)
-    about = ruling.before is not None and evidence.speaks_of(ruling.before.text, said)
-    return about or (bool(quote) and _is_quoted(ruling.proposal, case)) or evidence.asks_to_forget(said)
 
 
 def _without_half_merges(rulings: list[Ruling]) -> list[Ruling]:
@@ -740,6 +738,13 @@ def _is_quoted(proposal: Proposal, case: Case) -> bool:
         for turn in case.window.turns
         if turn.id in confirmed or (turn.id in cited and turn.role == "user")
     )
+
+
+def _is_asked_for(proposal: Proposal, case: Case) -> bool:
+    """Whether the user is quoted for a deletion, or the cited turns speak of what would go, or of forgetting."""
+    said, quote, target = _user_turns(proposal, case), _given_quote(proposal), case.target(proposal)
+    about = target is not None and evidence.speaks_of(target.text, said)
+    return about or (bool(quote) and _is_quoted(proposal, case)) or evidence.asks_to_forget(said)
 
 
 def _finding(proposal: Proposal, case: Case) -> evidence.Finding:

@@ -50,7 +50,7 @@ class Operation(_Strict):
     confidence: float = Field(description="0 to 1: how well the cited turns support the statement.")
     importance: Whole = Field(description="1 to 10: how much it will matter in later conversations.")
     evidence_turns: list[str] = Field(description="Ids of the turns that say it, at least one of them the user's.")
-    quote: str | None = Field(description="Short literal quote from one of those turns, or null.")
+    quote: str | None = Field(description="Short literal quote of the user's from one of those turns, or null.")
 
 
 class AttributePair(_Strict):
