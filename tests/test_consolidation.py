@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -512,13 +513,16 @@ def test_whatever_is_replied_the_repo_parses_and_nothing_is_kept_without_evidenc
     acme.run(reply(operation(), operation("The traveller is vegetarian.", topic="constraints")), job=job)
     known = acme.memories()
     turns = [turn(1), turn(2), turn(3, "Here you are, Portugal.", role="assistant")]
-    done = acme.run(answer, turns, job)
+    done = acme.run(Proposes(answer, quotes=False), turns, job)
     assert done.outcome in {"committed", "nothing_kept", "held"}
     snapshot = acme.repo.snapshot()
     for path in git.files(acme.repo.git_dir, snapshot.revision):
         files.check(path, snapshot.read(path) or b"")
     changed = [memory for memory in acme.memories().values() if memory not in known.values()]
     assert all("t2" in memory.source.turns for memory in changed), "each change has a turn of the user's"
+    said = " ".join(each.text for each in turns[:2]).casefold()
+    for key, value in snapshot.profile(ANA).attributes.items():
+        assert any(word in said for word in re.findall(r"\w+", f"{key} {value}".casefold())), "nobody said it"
     lost = {memory.id for memory in known.values()} - {memory.id for memory in acme.memories().values()}
     assert len(lost) == done.operations.get("delete", 0)
 
