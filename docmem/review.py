@@ -207,7 +207,7 @@ def reasons(
     held = {
         "subject": subject,
         "operations": [_reason(ruling) | ({"forgets": True} if forgets else {}) for ruling in rulings],
-        "profile": [{"key": list(entry.path), "value": entry.value, "code": entry.code} for entry in entries],
+        "profile": [_entry_reason(entry) for entry in entries],
     }
     return json.dumps(held, indent=1).encode() + b"\n"
 
@@ -220,8 +220,14 @@ def _reason(ruling: Ruling) -> dict[str, Any]:
         "id": memory.id,
         "path": memory.path,
         "code": ruling.code,
+        "agent": memory.agent,
+        "external": dict(edits.external(memory)),
         "proposal": ruling.proposal.operation.model_dump(),
     }
+
+
+def _entry_reason(entry: profiles.Entry) -> dict[str, Any]:
+    return {"key": list(entry.path), "value": entry.value, "code": entry.code}
 
 
 _Same: TypeAlias = tuple[str, ...]
@@ -244,19 +250,18 @@ def hold(
     What another review asks already isn't asked again: it is noted there, with where it was said this time. Only the
     rest makes a review of its own; the same name again (a window that is replayed) takes the place of the one before.
     """
-    origin = _origin(held)
     waiting = _waiting(repository, subject, but=name, now=now)
-    again: dict[str, tuple[Review, dict[int, dict[str, Any]]]] = {}
-    for same, place in origin.items():
+    again: dict[str, dict[_Same, dict[str, Any]]] = {}
+    for same, place in _places(held).items():
         if same in waiting:
-            review, item = waiting[same]
-            again.setdefault(review.id, (review, {}))[1][item.number] = place
-    for review, said_again in again.values():
-        _rewrite(repository, review, [_noted(item, said_again.get(item.number)) for item in review.items])
+            again.setdefault(waiting[same], {})[same] = place
+    for known, places in again.items():
+        review = _review(repository, known, git.head(repository.git_dir, f"{REVIEW}/{known}") or "", None)
+        _rewrite(repository, review, [_noted(item, places.get(_same(item.reason))) for item in review.items])
     rest = replace(
         held,
-        rulings=tuple(each for each in held.rulings if _same_ruling(each) not in waiting),
-        entries=tuple(each for each in held.entries if _same_entry(each) not in waiting),
+        rulings=tuple(each for each in held.rulings if _same(_reason(each)) not in waiting),
+        entries=tuple(each for each in held.entries if _same(_entry_reason(each)) not in waiting),
     )
     if not rest.rulings and not rest.entries:
         repository.release(name)
@@ -265,65 +270,58 @@ def hold(
     return name
 
 
-def _origin(held: Pending) -> dict[_Same, dict[str, Any]]:
+def _places(held: Pending) -> dict[_Same, dict[str, Any]]:
     """Where each of the held was said."""
     found: dict[_Same, dict[str, Any]] = {}
     for ruling in held.rulings:
         source = ruling.after.source if ruling.after is not None else None
         operation = ruling.proposal.operation
-        found[_same_ruling(ruling)] = {
+        found[_same(_reason(ruling))] = {
             "thread": source.thread if source else None,
             "turns": list(operation.evidence_turns),
             "quote": operation.quote,
         }
-    return found | {_same_entry(entry): {} for entry in held.entries}
+    return found | {_same(_entry_reason(entry)): {} for entry in held.entries}
 
 
-def _waiting(repository: Repository, subject: str, *, but: str, now: datetime) -> dict[_Same, tuple[Review, Item]]:
-    found: dict[_Same, tuple[Review, Item]] = {}
-    for review in reviews(repository):
-        if review.subject == subject and review.id != but and not review.is_expired(now):
-            for item in review.items:
-                if item.shift is not None:
-                    found.setdefault(_same_item(item), (review, item))
-    return found
+def _waiting(repository: Repository, subject: str, *, but: str, now: datetime) -> dict[_Same, str]:
+    """What waits about a subject, and in which review; the oldest of several."""
+    return {
+        _same(reason): name
+        for name, reason in reversed(list(_reasons_waiting(repository, subject, now=now)))
+        if name != but
+    }
 
 
-def memories_waiting(repository: Repository, subject: str, *, now: datetime) -> Iterator[tuple[str, Item, Memory]]:
-    """The memories of a subject that wait to be written, each with its review and operation."""
-    for _, (review, item) in _waiting(repository, subject, but="", now=now).items():
-        memory = _memory(item.shift.new) if item.op != "profile" and item.shift and item.shift.new else None
-        if memory is not None:
-            yield review.id, item, memory
+def external_ids_waiting(
+    repository: Repository, subject: str, *, now: datetime
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Of each save about a subject that waits: its review, its code, its external ids with what each was saved as."""
+    for name, reason in _reasons_waiting(repository, subject, now=now):
+        if reason.get("external"):
+            yield name, reason["code"], reason["external"]
 
 
-def _same_ruling(ruling: Ruling) -> _Same:
-    memory = ruling.after or ruling.before
-    assert memory is not None
-    return _same(ruling.op, memory.id, memory.agent, memory.text)
+def _reasons_waiting(repository: Repository, subject: str, *, now: datetime) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The reasons of what waits about a subject, oldest first: a file each, and no process."""
+    limit = repository.snapshot().config.policies.review_expires
+    refs = sorted(git.ref_times(repository.git_dir, REVIEW).items(), key=lambda each: each[1][1])
+    for ref, (revision, when) in refs:
+        if limit is not None and when + limit <= now:
+            continue
+        held = json.loads(git.read_file(repository.git_dir, revision, REASONS) or b"{}")
+        if held.get("subject") == subject:
+            for reason in (*held["operations"], *held["profile"]):
+                yield ref.rsplit("/", 1)[-1], reason
 
 
-def _same_item(item: Item) -> _Same:
-    if item.op == "profile":
-        return ("profile", item.key, normalized(item.after or ""))
-    version = item.shift and (item.shift.new or item.shift.old)
-    memory = _memory(version) if version else None
-    return _same(item.op, item.key, memory.agent if memory else None, item.after or item.before or "")
-
-
-def _same_entry(entry: profiles.Entry) -> _Same:
-    return ("profile", ".".join(entry.path), normalized(entry.value))
-
-
-def _same(op: str, memory: str, agent: str | None, text: str) -> _Same:
-    return (op, "" if op == "create" else memory, agent or "", said(text))
-
-
-def _memory(version: Version) -> Memory | None:
-    try:
-        return files.parse_memory(version.path, version.data)
-    except FormatError:
-        return None
+def _same(reason: Mapping[str, Any]) -> _Same:
+    if "op" not in reason:
+        return ("profile", ".".join(reason["key"]), normalized(reason["value"]))
+    if reason["op"] == "delete":
+        return ("delete", reason["id"])
+    memory = "" if reason["op"] == "create" else reason["id"]
+    return (reason["op"], memory, reason.get("agent") or "", said(reason["proposal"]["text"]))
 
 
 def _noted(item: Item, said_again: dict[str, Any] | None) -> Item:

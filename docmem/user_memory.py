@@ -246,10 +246,10 @@ class UserMemory:
 
     def _check_waiting(self, external_id: str, wanted: Memory, now: datetime) -> None:
         """Raises `Held` where this very save waits already, and `Conflict` where another one does under this id."""
-        for waiting, item, memory in review.memories_waiting(self._repo, self._subject, now=now):
-            saved_as = edits.external(memory).get(external_id)
+        for waiting, code, ids in review.external_ids_waiting(self._repo, self._subject, now=now):
+            saved_as = ids.get(external_id)
             if saved_as == wanted.id:
-                raise self._waits(waiting, item.code)
+                raise self._waits(waiting, code)
             if saved_as is not None:
                 raise Conflict(
                     f"external id {external_id!r} waits for a person with other content (review {waiting})",
