@@ -384,15 +384,31 @@ def refusal_mark(secret: bytes, subject: str, text: str, *, deletes: Memory | No
 
 def admit(proposals: Sequence[Proposal], window: Window, state: State) -> list[Ruling]:
     """Decide on each proposal, in order, then on the window as a whole. One ruling a proposal, in their order."""
-    rulings: list[Ruling] = []
     case = Case(window, state)
     targets = [case.target(each) for each in proposals if each.operation.op == "delete"]
-    case = start = replace(case, gone=tuple(target.text for target in targets if target is not None))
+    case = replace(case, gone=tuple(target.text for target in targets if target is not None))
+    rulings = _in_order(proposals, case, {})
+    judged = _judge_together(rulings, case)
+    stays = {
+        number: after.code
+        for number, (before, after) in enumerate(zip(rulings, judged, strict=True))
+        if _is_delete(before) and not _is_delete(after)
+    }
+    # What was said beside a deletion was judged as if it were done. Where it waits, the memory is still there, and
+    # the same statement again would be its duplicate.
+    return _judge_together(_in_order(proposals, case, stays), case) if stays else judged
+
+
+def _in_order(proposals: Sequence[Proposal], case: Case, stays: Mapping[int, str | None]) -> list[Ruling]:
+    """One ruling after the other. `stays`: the deletions that wait, by their number, and why."""
+    rulings: list[Ruling] = []
     for number, proposal in enumerate(proposals):
         ruling = _decide(proposal, replace(case, number=number))
+        if number in stays and _is_delete(ruling):
+            ruling = replace(ruling, verdict="held", code=stays[number])
         rulings.append(ruling)
         case = _after(case, ruling)
-    return _judge_together(rulings, start)
+    return rulings
 
 
 def judge(

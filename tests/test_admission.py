@@ -356,6 +356,15 @@ def test_a_merge_whose_new_memory_falls_away_deletes_nothing() -> None:
     ]
 
 
+def test_what_is_said_beside_a_deletion_that_waits_is_no_second_memory() -> None:
+    there = [memory(number, f"The user plans trip number {number}.") for number in range(3)]
+    replies = [proposal("", op="delete", id=there[0].id), proposal(there[0].text)]
+    assert codes(decide(*replies, state=knowing(*there, deleted=3))) == [
+        ("held", "delete_share"),
+        ("rejected", "duplicate"),
+    ]
+
+
 def test_a_merge_notes_what_it_supersedes() -> None:
     a, b = memory(1, "The user plans Portugal."), memory(2, "The user plans something in May.")
     c, d = memory(3, "The user likes tea."), memory(4, "The user has a dog.")
