@@ -252,6 +252,13 @@ def of_statement(
     `known`: statements that it changes or replaces; their words need no evidence again. `quoted`: whether a quote of
     the user's is given for it, so that a statement in other words has been borne out by a person's own.
     """
+    return _of_statement(text, tuple(cited), tuple(window), tuple(known), quoted)
+
+
+@lru_cache(maxsize=64)  # a rule that rejects and one that holds ask the same
+def _of_statement(
+    text: str, cited: tuple[Turn, ...], window: tuple[Turn, ...], known: tuple[str, ...], quoted: bool
+) -> Finding:
     wanted = _parts(_DATE.sub(" ", text)).without(known)
     if not wanted:
         return "borne_out"
