@@ -70,13 +70,19 @@ def with_external(memory: Memory, ids: Mapping[str, Any]) -> Memory:
 
 def taken_back(memory: Memory, *, secret: bytes) -> frozenset[str]:
     """The hashes under which `reverted.yaml` remembers that a memory was forgotten: its statement, its external ids."""
-    ids = (external_mark(secret, memory.subject, each) for each in external(memory))
-    return frozenset([statement_hash(secret, memory.subject, memory.text), *ids])
+    said = statement_hash(secret, memory.subject, memory.text)
+    ids = external(memory).items()
+    return frozenset([said, *(external_mark(secret, memory.subject, each) for each, _ in ids)]) | frozenset(
+        external_mark(secret, memory.subject, each, str(saved_as)) for each, saved_as in ids
+    )
 
 
-def external_mark(secret: bytes, subject: str, external_id: str) -> str:
-    """The hash under which `reverted.yaml` remembers that what was saved under an external id was forgotten."""
-    return proposal_hash(secret, subject, "external", external_id)
+def external_mark(secret: bytes, subject: str, external_id: str, saved_as: str = "") -> str:
+    """The hash under which `reverted.yaml` remembers that what was saved under an external id was forgotten.
+
+    With `saved_as` it says what was saved, whatever somebody made of the memory before it was forgotten.
+    """
+    return proposal_hash(secret, subject, "external", external_id, *([saved_as] if saved_as else []))
 
 
 def still_marked(marks: Marks, stored: Mapping[str, StoredMemory], *, secret: bytes, subject: str) -> Marks:

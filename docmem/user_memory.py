@@ -151,11 +151,14 @@ class UserMemory:
         known = _known(stored, external_id, wanted)
         if known is not None:
             return _Write(snapshot.revision, {}, "", now, lambda _: known)
+        state = self._state(snapshot, stored)
         if external_id is not None:
             self._check_waiting(external_id, wanted, now)
-            self._check_forgotten(snapshot, external_id, wanted)
+            if self._is_forgotten(snapshot, external_id, wanted):  # also where it said something else by then
+                text = snapshot.config.policies.pii.redacted(wanted.text)
+                said = names.statement_hash(self._settings.secret_bytes(), self._subject, text)
+                state = replace(state, reverted=state.reverted | {said})
         self._check_consent(snapshot)
-        state = self._state(snapshot, stored)
         bound = snapshot.config.policies.admission.duplicate_cosine
         state = replace(state, one=compared.one(admission.may_repeat(wanted, state), bound))
         ruling = admission.judge(wanted, state=state, now=now, passes=passes)
@@ -256,16 +259,17 @@ class UserMemory:
                     hint="use another id for another statement",
                 )
 
-    def _check_forgotten(self, snapshot: Snapshot, external_id: str, wanted: Memory) -> None:
-        """Raises `Conflict` where something else was saved under this id and forgotten; the same waits for a person."""
-        secret = self._settings.secret_bytes()
-        was_forgotten = edits.external_mark(secret, self._subject, external_id) in snapshot.marks.reverted
-        text = snapshot.config.policies.pii.redacted(wanted.text)
-        if was_forgotten and names.statement_hash(secret, self._subject, text) not in snapshot.marks.reverted:
+    def _is_forgotten(self, snapshot: Snapshot, external_id: str, wanted: Memory) -> bool:
+        """Whether this very save was forgotten. Raises `Conflict` where something else under its external id was."""
+        secret, marks = self._settings.secret_bytes(), snapshot.marks.reverted
+        if edits.external_mark(secret, self._subject, external_id, wanted.id) in marks:
+            return True
+        if edits.external_mark(secret, self._subject, external_id) in marks:
             raise Conflict(
                 f"what was saved under external id {external_id!r} was forgotten, and said something else",
                 hint="use another id for another statement",
             )
+        return False
 
     # ------------------------------------------------------------------------------------------------- the parts
 

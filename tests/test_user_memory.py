@@ -183,6 +183,13 @@ def test_a_replay_does_not_bring_back_what_was_forgotten(acme: Tenant, ana: User
     assert ana.save(TRAINS, external_id="7", now=NOW).id == made.id
 
 
+def test_a_replay_does_not_bring_back_what_somebody_edited_and_then_forgot(acme: Tenant, ana: UserMemory) -> None:
+    made = ana.save(TRAINS, external_id="7", now=NOW)
+    acme.write(made.path, (acme.repo.snapshot().read(made.path) or b"").replace(b"night", b"day"))
+    ana.forget(made.id, now=NOW)
+    held(lambda: ana.save(TRAINS, external_id="7", now=NOW))
+
+
 @pytest.mark.parametrize("how", ["forget", "revert"])
 def test_a_replay_does_not_bring_back_what_a_person_took_away(acme: Tenant, ana: UserMemory, how: str) -> None:
     made = ana.save(TRAINS, external_id="7", now=NOW)
