@@ -99,6 +99,13 @@ def _embed(work: _Work, *, again: bool, limit: int | None) -> Embedded:
         return Embedded(work.count, away=True)
 
 
+def is_current(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> bool:
+    """Whether nothing is to be embedded, told without asking the model or counting rows."""
+    with db.tenant_transaction(connection, tenant) as cursor:
+        row = cursor.execute(_SQL()["current"], {"tenant": tenant, "model": model}).fetchone()
+    return bool(row and row["current"])
+
+
 def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> int:
     """How many rows have no vector of this model."""
     with db.tenant_transaction(connection, tenant) as cursor:

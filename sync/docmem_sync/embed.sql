@@ -115,6 +115,17 @@ UPDATE docmem.document_vector SET set = %(to)s WHERE tenant_id = %(tenant)s AND 
 -- name: rename_set
 UPDATE docmem.vector_set SET set = %(to)s WHERE tenant_id = %(tenant)s AND set = %(set)s;
 
+-- name: current
+-- Whether a set of this model has a vector of every text of the revision that is served, and nothing else is to be
+-- seen to: no other set to drop, no hour to note.
+SELECT EXISTS (
+    SELECT FROM docmem.vector_set AS v
+    JOIN docmem.sync_state AS s ON s.tenant_id = v.tenant_id AND s.revision = v.revision
+    WHERE v.tenant_id = %(tenant)s AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
+      AND v.used_at >= now() - interval '1 hour'
+      AND NOT EXISTS (SELECT FROM docmem.vector_set AS o WHERE o.tenant_id = %(tenant)s AND o.set <> v.set)
+) AS current;
+
 -- name: pending
 -- Rows without a vector of the model's present set. A set is named model/dimension/projection, and the
 -- dimension is known to the model alone; a projection of another version has another hash anyway.

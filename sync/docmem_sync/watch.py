@@ -27,7 +27,7 @@ from docmem.embedding import Embedder
 from docmem.errors import DocmemError, InvalidName, ServerUnavailable
 from docmem.names import tenant_name
 from docmem_sync.backlog import Backlog, settle
-from docmem_sync.embed import Embedded
+from docmem_sync.embed import Embedded, is_current
 from docmem_sync.metrics import Metrics
 from docmem_sync.origins import looked_at
 from docmem_sync.sync import TenantSync, connected, mirror
@@ -163,7 +163,10 @@ class _Due:
         now = time.monotonic()
         self._moved |= set(poked)
         if now >= self._next_glance or not self._moved <= self._wanted:
+            is_first = not self._wanted
             self._wanted = set(self._only or repository.tenants(self._settings))
+            if is_first:  # the first pass comes to all of them, and commits go first
+                self._branches.note(self._wanted)
             self._moved = (self._moved & self._wanted) | self._branches.moved(self._wanted)
             self._next_glance = now + GLANCE_SECONDS
         if now >= self._next_pass:
@@ -216,7 +219,7 @@ class _Syncs:
         """Sync these; returns those that couldn't be for want of a server."""
         for number, tenant in enumerate(names):
             try:
-                done = self._sync(tenant)
+                self._tell(self._sync(tenant))
             except ServerUnavailable as error:
                 if not self._away:
                     _log.warning("%s; tried again every %.0f s", error, AWAY_SECONDS)
@@ -224,7 +227,6 @@ class _Syncs:
                 self.close()
                 return names[number:]
             self._away = False
-            self._tell(done)
         return ()
 
     def _sync(self, tenant: str) -> TenantSync:
@@ -238,8 +240,16 @@ class _Syncs:
             self._report(done)
         if self._metrics is not None:
             self._metrics.sync(done)
-        if self._enricher is not None and done.error is None:
+        if self._enricher is not None and done.error is None and not self._is_embedded(done):
             self._enricher.add([done.tenant])
+
+    def _is_embedded(self, done: TenantSync) -> bool:
+        """Whether an unchanged tenant has all its vectors: thousands of those mustn't stand in the line of a few."""
+        assert self._enricher is not None
+        if done.outcome != "unchanged" or self._connection is None:
+            return False
+        with db.explained(self._connection):
+            return is_current(self._connection, done.tenant, model=self._enricher.model)
 
     def close(self) -> None:
         """Leave the connection."""
@@ -252,6 +262,7 @@ class _Enricher:
     """Makes vectors in a thread of its own, and the indexes of large sets in another."""
 
     def __init__(self, settings: Settings, embedder: Embedder, stop: threading.Event, metrics: Metrics | None) -> None:
+        self.model = embedder.model
         self._settings = settings
         self._stop = stop
         self._wake = threading.Event()
