@@ -207,7 +207,9 @@ def safe_path(path: str) -> str:
 
 def _is_dot_git(part: str) -> bool:
     # NTFS and HFS+ read 'git~1', '.git ' and '.g\u200cit' as '.git' (CVE-2014-9390).
-    visible = "".join(char for char in part if unicodedata.category(char) != "Cf")
+    visible = part
+    if not part.isascii():
+        visible = "".join(char for char in part if unicodedata.category(char) != "Cf")
     return visible.casefold().rstrip(". ") in {".git", "git~1"}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -126,13 +127,13 @@ def _stages(store: Store) -> dict[str, _Stage]:
 class Beside:
     """A book (see `ledger.Book`) that is copied into tables beside the served ones.
 
-    `final`: hashes of the (path, blob) that stand at the head: only those can be served in the end, but for what files
-    said last that can't be read now.
+    `final`: the (path, blob) that stand at the head: only those can be served in the end, but for what files said last
+    that can't be read now.
     """
 
-    def __init__(self, store: Store, final: set[int]) -> None:
+    def __init__(self, store: Store, final: Iterable[tuple[str, str]]) -> None:
         self._store = store
-        self._final = final
+        self._final = array("q", sorted(map(hash, final)))  # a set would take ten times the room
         self._stages = _stages(store)
         self._closed = {
             kind: _Stage(store, f"{kind}_closed", ("key", "step", "closed_revision", "recorded_to"), "create_closed")
@@ -144,6 +145,11 @@ class Beside:
         self._revisions: list[str] = []
         self._seconds = array("q")
 
+    def _is_final(self, path: str, blob: str) -> bool:
+        wanted = hash((path, blob))
+        found = bisect_left(self._final, wanted)
+        return found < len(self._final) and self._final[found] == wanted
+
     def begin(self, at: At) -> None:
         """A commit begins; their numbers count from 0."""
         self._revisions.append(at.revision)
@@ -152,7 +158,7 @@ class Beside:
     def memory(self, version: Version, memory: Memory) -> None:
         """See `ledger.Book`."""
         row = rows.memory_row(memory, version)
-        if hash((version.path, version.blob)) in self._final:
+        if self._is_final(version.path, version.blob):
             self._stages["memory"].add(row, number=version.at.number)
         self._stages["memory_history"].add(rows.history_row(row, version), number=version.at.number)
 
@@ -167,7 +173,7 @@ class Beside:
     def profile(self, version: Version, profile: Profile) -> None:
         """See `ledger.Book`."""
         row = rows.profile_row(profile, version)
-        if hash((version.path, version.blob)) in self._final:
+        if self._is_final(version.path, version.blob):
             self._stages["profile"].add(row, number=version.at.number)
         self._stages["profile_history"].add(rows.history_row(row, version), number=version.at.number)
 
@@ -177,7 +183,7 @@ class Beside:
 
     def document(self, at: At, blob: str, document: Document) -> None:
         """See `ledger.Book`."""
-        if hash((document.path, blob)) in self._final:
+        if self._is_final(document.path, blob):
             self._add_document(at, blob, document)
 
     def _add_document(self, at: At, blob: str, document: Document) -> None:

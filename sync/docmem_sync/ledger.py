@@ -244,6 +244,9 @@ class Ledger:
                 if told.blob != before:
                     self._serve(at, "update", told)
                 return
+            if held is None and not self.standing.is_served(told.value.id) and told.value.id not in self._open.claims:
+                self._serve(at, "create", told)  # at once, so that nobody holds a commit of a hundred thousand
+                return
             if held is not None:
                 self._open.freed[held] = (told.path, before)
             self._open.claims.setdefault(told.value.id, []).append(told)

@@ -350,8 +350,7 @@ class _Job:
     def _beside(self, store: Store, head: str, done: TenantSync) -> TenantSync:
         """Build the index anew beside what is served, and swap it in."""
         git_dir = self.repo.git_dir
-        final = {hash((reading.printable(path), blob)) for path, blob in listing(git_dir, head)}
-        book = Beside(store, final)
+        book = Beside(store, ((reading.printable(path), blob) for path, blob in listing(git_dir, head)))
         load = partial(reading.load, git_dir)
         ledger = Ledger(Standing(), book, load)
         announced = Announced(receive.confirmed(git_dir))
@@ -359,7 +358,6 @@ class _Job:
         for group in _groups(walk(git_dir, head)):
             told = reading.tell(git_dir, [touch for piece in group for touch in piece.touches])
             at = _feed(ledger, announced, at, group, told)
-        del final
         first = book.first()
         if not ledger.standing.has_config:
             ledger.standing.waiting.setdefault(CONFIG, Waiting(reading.no_config(), first))
