@@ -64,7 +64,7 @@ def test_each_sync_and_each_turn_of_embedding_is_a_line_of_counts_in_the_log(
     item = memory("Likes oolong.")
     put(indexed, "acme", {item.path: render_memory(item)})
     with caplog.at_level(logging.INFO, logger="docmem.metrics"):
-        sync_all(indexed, ["acme", "nobody"], embedder=Counting())
+        sync_all(indexed, ["acme", "nobody"], embedder=Counting(), jobs=1)
     lines = [record.getMessage() for record in caplog.records if record.name == "docmem.metrics"]
     assert sorted(line.split(" seconds=")[0] for line in lines) == [  # tenants are synced at once
         "embed tenant=acme texts=1 left=False away=False",
