@@ -443,7 +443,10 @@ def judge(
 
 
 def judge_forgetting(memory: Memory, *, state: State, now: datetime) -> Ruling:
-    """Decide on a memory that an agent forgets because it is told to: only `review: all` and a refusal stop it."""
+    """Decide on a memory that an agent forgets because it is told to: `review: all` alone stops it, or a refusal then.
+
+    That a reviewer turned down what a conversation proposed is no bar to somebody who asks for it by its id.
+    """
     operation = Operation(
         op="delete",
         id=None,
@@ -457,7 +460,7 @@ def judge_forgetting(memory: Memory, *, state: State, now: datetime) -> Ruling:
     )
     proposal = Proposal(operation, target=memory.id)
     case = Case(Window("", memory.subject, "", (), now, memory.agent), state)
-    asked = {"rejected_before", "review_all"}
+    asked = {"rejected_before", "review_all"} if state.policies.review == "all" else set()
     return _judged(proposal, case, lambda: _outcome(proposal, case), skips=lambda code: code not in asked)
 
 

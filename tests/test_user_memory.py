@@ -342,6 +342,8 @@ def test_a_forgetting_that_was_turned_down_is_not_asked_again(acme: Tenant, ana:
     review.reject(acme.repo, held(lambda: ana.forget(made.id, now=NOW)), now=NOW, author=PERSON)
     with pytest.raises(Rejected, match="wants this to stay"):
         ana.forget(made.id, now=NOW)
+    acme.write(layout.CONFIG, config)
+    assert ana.forget(made.id, now=NOW)
 
 
 @pytest.mark.parametrize("options", [{"kind": "episode"}, {"turns": ["t1"]}])
