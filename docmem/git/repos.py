@@ -43,8 +43,12 @@ def init(git_dir: Path) -> None:
 
 
 def borrow(aside: Path, git_dir: Path) -> None:
-    """Make a bare repo that reads the objects of another one beside its own."""
+    """Make a bare repo that reads the objects of another one beside its own, and hides none of its refs.
+
+    A fetch from one that hid them left out, without a word, all that only refs/docmem/kept or aside reach.
+    """
     init(aside)
+    run(aside, "config", "--unset-all", "transfer.hideRefs")
     (aside / "objects" / "info").mkdir(exist_ok=True)
     (aside / "objects" / "info" / "alternates").write_text(f"{(git_dir / 'objects').absolute()}\n")
 

@@ -171,7 +171,10 @@ def fetch(git_dir: Path, source: Path, below: str) -> None:
 
 
 def move_refs(git_dir: Path, moves: Mapping[str, tuple[str | None, str | None]]) -> None:
-    """Move many refs at once, each from its old value to its new one (None: no such ref). Raises `Conflict`."""
+    """Move many refs at once, each from its old value to its new one (None: no such ref).
+
+    Raises `Conflict` where somebody has moved one meanwhile, `GitError` where git refuses for another reason.
+    """
     if not moves:
         return
     lines = ["start"]
@@ -180,6 +183,9 @@ def move_refs(git_dir: Path, moves: Mapping[str, tuple[str | None, str | None]])
     done = run(git_dir, "update-ref", "--stdin", stdin="\n".join([*lines, "commit\n"]).encode(), ok=(0, 1, 128))
     if done.returncode != 0:
         words = done.stderr.decode(errors="replace").strip()
+        now = refs_below(git_dir, "refs/")
+        if b".lock" not in done.stderr and all(now.get(ref) == old for ref, (old, _) in moves.items()):
+            raise GitError(f"git could not move the refs of {git_dir}: {words}")
         raise Conflict(f"the refs of {git_dir} moved meanwhile: {words}", hint="run it again")
 
 

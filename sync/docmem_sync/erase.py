@@ -232,7 +232,10 @@ class _Erase:
         return done
 
     def _push(self, repo: Repository, state: Journal) -> str | None:
-        """Bring origin's main to the new history, if it stands somewhere on the old one. What went wrong, else None."""
+        """Bring origin's main to the new history, if it stands somewhere on the old one. What went wrong, else None.
+
+        One that was rewritten waits for a person as before: only what main held before the erase is put over.
+        """
         at = remotes.url(repo.git_dir)
         head = repo.head()
         if at is None or head is None or not state.commits:
@@ -241,7 +244,10 @@ class _Erase:
             there = remotes.tip(repo.git_dir, at)
             if there == head:
                 return None
-            known = there in state.commits or there in state.commits.values()
+            new = state.commits.get(there or "", there)
+            known = (
+                new is not None and git.resolve(repo.git_dir, new) == new and git.is_ancestor(repo.git_dir, new, head)
+            )
             if known and remotes.push(repo.git_dir, at, new=head, old=there):
                 return None
         except (GitError, TryAgain):

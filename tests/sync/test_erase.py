@@ -490,3 +490,37 @@ class Threads:
 
     def after(self, thread: str, turn: str | None) -> Sequence[Turn]:
         return dialogue.after(self.turns[thread], turn)
+
+
+@pytest.mark.parametrize("settled", [None, "ours", "theirs"])
+def test_the_tips_of_a_rewritten_upstream_hold_nothing_of_it_either(
+    indexed: Settings, repo: Repository, tmp_path: Path, settled: remote.Side | None
+) -> None:
+    """Aside or kept: no other ref reaches them, and they can hold what main never held."""
+    upstream = tmp_path / "up.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(upstream)], check=True)
+    remotes.set_url(repo.git_dir, str(upstream))
+    with repo.locked():
+        remote.exchange(repo.git_dir, secret=indexed.secret_bytes)
+    pat = Person(tmp_path / "pat").clones(upstream)
+    pat.write(BUS.path, files.render_memory(replace(BUS, text="Ana takes the bus to the harbour, at nine.")))
+    pat.git("add", "--all")
+    pat.git("commit", "--quiet", "--amend", "-m", "Amended")
+    pat.pushes("--force")
+    with pytest.raises(remote.Rewritten):
+        repo.exchange()
+    if settled is not None:
+        with repo.locked():
+            remote.take(repo.git_dir, settled, secret=indexed.secret_bytes)
+    theirs = git.resolve(upstream)
+    apart = git.refs(repo.git_dir, remote.KEPT if settled else remote.ASIDE)
+    assert len(apart) == (2 if settled == "theirs" else 1)
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert receipt["verified"] == NOTHING
+    assert_gone(indexed, repo)
+    assert git.refs(repo.git_dir, remote.KEPT if settled else remote.ASIDE).keys() == apart.keys()
+    if settled is None:
+        assert git.resolve(upstream) == theirs
+        assert receipt["out_of_reach"][-1].startswith("the upstream, whose main still holds it")
+    else:
+        assert git.resolve(upstream) == repo.head()
