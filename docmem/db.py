@@ -29,7 +29,7 @@ from docmem.sql import load
 
 Role: TypeAlias = Literal["reader", "sync", "owner"]
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The schema this version reads and writes: the number of its last migration."""
 
 MIN_POSTGRES = 150000
@@ -151,17 +151,19 @@ def run(
     """The rows of each of these statements, as one tenant, in one transaction and one round trip.
 
     They go as one string, which Postgres runs as one transaction with one view of the rows, so that no statement sees
-    a commit that another doesn't, and the tenant is gone with it. Nothing in it takes longer than `seconds`.
-    `connection` is in autocommit; in a transaction, that one's view holds. psycopg's errors pass as they are.
+    a commit that another doesn't, and the tenant is gone with it; a statement that goes alone has one view anyway.
+    Nothing in it takes longer than `seconds`. `connection` is in autocommit; in a transaction, that one's view holds.
+    psycopg's errors pass as they are.
     """
     limit = f"{max(1, math.ceil(seconds * 1000))}ms"
     with psycopg.ClientCursor(connection, row_factory=dict_row) as cursor:
         alone = connection.info.transaction_status == pq.TransactionStatus.IDLE
-        texts = [_SQL()["one_view"]] if alone else []
+        several = alone and len(statements) > 1
+        texts = [_SQL()["one_view"]] if several else []
         texts += [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
         texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
         cursor.execute("\n;\n".join(texts).encode())
-        if alone:
+        if several:
             cursor.nextset()
         found = []
         while cursor.nextset():

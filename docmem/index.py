@@ -7,6 +7,7 @@ it passes gets its socket shut down under it.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import socket
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -74,6 +76,34 @@ class Frequencies:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What the words of a question found: memories and documents, each best first, and how common the words are.
+
+    A row's `strength` is the sum of what its lexemes of the question count, `shared` are these; of a document, a
+    neighbour in the text lends a part of its strength.
+    """
+
+    words: Words = field(default_factory=Words)
+    common: Frequencies = field(default_factory=Frequencies)
+    memories: Sequence[Mapping[str, Any]] = ()
+    documents: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What `Index.read` was asked for. `tenant`: its revision and policies, None for one that was never synced."""
+
+    tenant: Mapping[str, Any] | None = None
+    profile: Mapping[str, Any] | None = None
+    standing: Sequence[Mapping[str, Any]] = ()
+    documents: Sequence[Mapping[str, Any]] = ()
+    preferences: Sequence[Mapping[str, Any]] = ()
+    recent: Sequence[Mapping[str, Any]] = ()
+    used: Sequence[str] = ()
+    found: Found = field(default_factory=Found)
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Which memories may be seen. `subject` None: all of the tenant's; `agent` None: all agents'."""
 
@@ -91,6 +121,10 @@ class Scope:
             "retention": Json(dict(self.retention)),
         }
 
+    def request(self) -> dict[str, Any]:
+        """As `docmem.read` names them."""
+        return {"subject": self.subject, "agent": self.agent, "retention": dict(self.retention)}
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -104,6 +138,9 @@ class Moved(Exception):
     """A sync was committed between two calls."""
 
 
+_UNSEEN = object()
+
+
 class Index:
     """One tenant's rows. Each call is one transaction and one round trip, and waits until `deadline` at most."""
 
@@ -111,33 +148,67 @@ class Index:
         self._connection = connection
         self._tenant = tenant
         self._deadline = deadline
-        self._seen: list[DictRow] | None = None
+        self._seen: object = _UNSEEN
 
     def run(self, *asks: Ask) -> list[list[DictRow]]:
         """The rows of each of several statements, at once. Raises `Moved` where they are of another revision than those
         of the call before: the rows of two wouldn't fit together."""
-        left = max(0.001, self._deadline - time.monotonic())
-        statements = [
-            (_SQL()[name], values) for name, values in (("revision", {}), *((a.name, a.values) for a in asks))
-        ]
-        seen, *found = db.run(self._connection, self._tenant, statements, seconds=left)
-        if self._seen is not None and seen != self._seen:
-            raise Moved
-        self._seen = seen
+        seen, *found = self._together(Ask("revision"), *asks)
+        self._see(seen[0]["revision"] if seen else None)
         return found
 
-    def tenant(self) -> DictRow | None:
+    def read(self, request: Mapping[str, Any], *asks: Ask) -> tuple[Read, list[list[DictRow]]]:
+        """The parts of the function `docmem.read` that are asked for, and the rows of other statements, at once.
+
+        What a request holds stands at that function, in the schema; its `search` is `searching`. An empty one is the
+        tenant's row. Raises `Moved` like `run`.
+        """
+        [[row], *found] = self._together(Ask("read", {"request": json.dumps(request)}), *asks)
+        answer: dict[str, Any] = row["read"]
+        self._see((answer["tenant"] or {}).get("revision"))
+        profile = answer["profile"]
+        if profile is not None and profile["last_interaction_at"] is not None:
+            profile["last_interaction_at"] = datetime.fromisoformat(profile["last_interaction_at"])
+        read = Read(
+            tenant=answer["tenant"],
+            profile=profile,
+            standing=_dated(answer["standing"]),
+            documents=_dated(answer["documents"]),
+            preferences=_dated(answer["preferences"]),
+            recent=_dated(answer["recent"]),
+            used=answer["used"] or (),
+            found=self._found(answer["found"]) if answer["found"] else Found(),
+        )
+        return read, found
+
+    def _together(self, *asks: Ask) -> list[list[DictRow]]:
+        left = max(0.001, self._deadline - time.monotonic())
+        return db.run(self._connection, self._tenant, [(_SQL()[ask.name], ask.values) for ask in asks], seconds=left)
+
+    def _see(self, revision: str | None) -> None:
+        if self._seen is not _UNSEEN and revision != self._seen:
+            raise Moved
+        self._seen = revision
+
+    def _found(self, answer: Mapping[str, Any]) -> Found:
+        lexemes = answer["lexemes"]
+        return Found(
+            words=self._words(answer["words"]),
+            common=Frequencies(answer["sampled"], in_memories=dict(zip(lexemes, answer["in_memories"], strict=True))),
+            memories=_dated(answer["memories"]),
+            documents=_dated(answer["documents"]),
+        )
+
+    def tenant(self) -> Mapping[str, Any] | None:
         """Revision and policies; None for a tenant that was never synced."""
-        return self._one("tenant")
+        return self.read({})[0].tenant
 
-    def revision(self) -> str | None:
-        """The commit that the index is at."""
-        row = self._one("revision")
-        return row["revision"] if row else None
+    def words(self, text: str, languages: Sequence[str]) -> Words:
+        """A question as lexemes, in some text search configurations."""
+        rows = self._rows("question", question=text, languages=list(languages))
+        return self._words([(row["language"], row["lexeme"]) for row in rows])
 
-    def words(self, rows: Iterable[DictRow]) -> Words:
-        """A question out of the rows of `asked`."""
-        found = [(row["language"], row["lexeme"]) for row in rows]
+    def _words(self, found: Sequence[Sequence[str]]) -> Words:
         lexemes = sorted({lexeme for _, lexeme in found})
         filler = self._filler({language for language, _ in found})
         content = {
@@ -153,13 +224,12 @@ class Index:
             _fillers.update((row["language"], frozenset(row["lexemes"])) for row in rows)
         return _fillers
 
-    def frequencies(self, words: Words, *, subject: str | None, memories: bool, folders: Sequence[str]) -> Frequencies:
-        """How common the lexemes are in the texts that a question is put to, or in a fair sample of them."""
+    def frequencies(self, words: Words, *, memories: bool, folders: Sequence[str]) -> Frequencies:
+        """How common the lexemes are in a fair sample of all of a tenant's texts."""
         rows = self._rows(
             "frequencies",
             lexemes=list(words.lexemes),
             each=[_quoted(lexeme) for lexeme in words.lexemes],
-            subject=subject,
             memories=memories,
             folders=list(folders),
             sample=_SAMPLE,
@@ -174,47 +244,22 @@ class Index:
     def by_words(
         self, scope: Scope, folders: Sequence[str], words: Words, weights: Mapping[str, float], *, limit: int
     ) -> tuple[list[DictRow], list[DictRow]]:
-        """Memories and documents, each best first, by the sum of the `weights` of the lexemes in them.
-
-        `shared` are these lexemes; of a document, a neighbour in the text lends a part of its strength.
-        """
+        """Memories and documents of all of a tenant, by what the lexemes in them weigh: see `Found`."""
         values = {**_weighed(words, weights), "limit": limit}
         near = {"folders": list(folders), "next": _NEXT, "next_but_one": _NEXT_BUT_ONE}
-        return self._both(
-            Ask("memories_by_words", {**values, **scope.parameters()}) if scope.kinds else None,
-            Ask("documents_by_words", {**values, **near}) if folders else None,
-        )
+        asks = []
+        if scope.kinds:
+            asks.append(Ask("memories_by_words", {**values, **scope.parameters()}))
+        if folders:
+            asks.append(Ask("documents_by_words", {**values, **near}))
+        found = iter(self.run(*asks))
+        return next(found) if scope.kinds else [], next(found) if folders else []
 
-    def by_vector(
-        self, scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int
-    ) -> tuple[list[DictRow], list[DictRow]]:
-        """Memories and documents, each nearest first; `strength` is the cosine."""
-        values = {"vector": _halfvec(vector), "dimension": len(vector), "set": set, "limit": limit}
-        return self._both(
-            Ask("memories_by_vector", {**values, **scope.parameters()}) if scope.kinds else None,
-            Ask("documents_by_vector", {**values, "folders": list(folders)}) if folders else None,
-            first=Ask("search_widely"),
-        )
-
-    def _both(
-        self, memories: Ask | None, documents: Ask | None, *, first: Ask | None = None
-    ) -> tuple[list[DictRow], list[DictRow]]:
-        found = iter(self.run(*filter(None, (first, memories, documents))))
-        if first is not None:
-            next(found)
-        return next(found) if memories else [], next(found) if documents else []
-
-    def memories_recent(self, scope: Scope, *, limit: int) -> list[DictRow]:
+    def memories_recent(self, scope: Scope, *, limit: int) -> Sequence[Mapping[str, Any]]:
         """Newest first."""
-        return self._rows("memories_recent", limit=limit, **scope.parameters())
-
-    def profile(self, subject: str) -> DictRow | None:
-        """A subject's profile."""
-        return self._one("profile", subject=subject)
-
-    def documents_at(self, paths: Sequence[str], *, limit: int) -> list[DictRow]:
-        """The documents at some paths, in the order asked, in chunks."""
-        return self._rows("documents_at", paths=list(paths), limit=limit)
+        if scope.subject is None:
+            return self._rows("memories_recent", limit=limit, **scope.parameters())
+        return self.read({**scope.request(), "recent": list(scope.kinds), "at_most": limit})[0].recent
 
     def document_paths(self) -> list[str]:
         """All documents' paths, sorted."""
@@ -223,17 +268,54 @@ class Index:
     def _rows(self, name: str, **parameters: Any) -> list[DictRow]:
         return self.run(Ask(name, parameters))[0]
 
-    def _one(self, name: str, **parameters: Any) -> DictRow | None:
-        return next(iter(self._rows(name, **parameters)), None)
-
 
 _fillers: dict[str, frozenset[str]] = {}
 _SMALL = re.compile("[0-9]{1,2}")
 
 
-def asked(text: str, languages: Sequence[str]) -> Ask:
-    """For `Index.words`: the lexemes of a question in some text search configurations."""
-    return Ask("question", {"question": text, "languages": list(languages)})
+def searching(
+    scope: Scope, folders: Sequence[str], text: str, languages: Sequence[str], *, limit: int
+) -> dict[str, Any]:
+    """The `search` of a request to `Index.read`: what the words of a question find of a subject's, and in documents."""
+    return {
+        **scope.request(),
+        "kinds": list(scope.kinds),
+        "folders": list(folders),
+        "question": text,
+        "languages": list(languages),
+        "sample": _SAMPLE,
+        "candidates": _CANDIDATES,
+        "best": limit,
+        "next": _NEXT,
+        "next_but_one": _NEXT_BUT_ONE,
+    }
+
+
+def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int) -> tuple[Ask, ...]:
+    """What asks for the memories and documents nearest to a vector: see `near`."""
+    values = {"vector": _halfvec(vector), "set": set, "limit": limit}
+    memories = {**values, **scope.parameters()}
+    asks = []
+    if scope.kinds and scope.subject is None:
+        asks = [Ask("search_widely"), Ask("memories_by_vector", {**memories, "dimension": len(vector)})]
+    elif scope.kinds:
+        asks = [Ask("subject_by_vector", memories)]
+    if folders:
+        asks.append(Ask("documents_by_vector", {**values, "folders": list(folders)}))
+    return tuple(asks)
+
+
+def near(asks: Sequence[Ask], found: Sequence[list[DictRow]]) -> tuple[list[DictRow], list[DictRow]]:
+    """Memories and documents out of the rows of `nearest`, each nearest first; `strength` is the cosine."""
+    rows = dict(zip((ask.name for ask in asks), found, strict=True))
+    memories = rows.get("subject_by_vector") or rows.get("memories_by_vector") or []
+    return memories, rows.get("documents_by_vector", [])
+
+
+def _dated(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    for row in rows or ():
+        row["since"] = datetime.fromisoformat(row["since"])
+    return rows or []
 
 
 def _quoted(lexeme: str) -> str:

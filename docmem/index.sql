@@ -1,14 +1,11 @@
 What a reader asks of the index. Every statement says its tenant; row-level security says it again.
 Times are compared with the database's clock. `retention` is seconds by kind, null for no limit.
+What is read of one subject is read by functions of the schema, which are planned once; what is here goes over all of a
+tenant, or by vector, and is planned for each tenant anew.
 
--- name: tenant
-SELECT s.revision, c.language, c.languages, c.retention, c.budgets, c.weights, c.config -> 'agents' AS agents,
-       ARRAY(SELECT v.set FROM docmem.vector_set v WHERE v.tenant_id = %(tenant)s AND v.serves) AS sets,
-       (SELECT h.key FROM docmem.channel h WHERE h.tenant_id = %(tenant)s) AS channel,
-       EXISTS (SELECT FROM docmem.document d WHERE d.tenant_id = %(tenant)s) AS documents
-FROM docmem.sync_state s
-LEFT JOIN docmem.tenant_config c ON c.tenant_id = s.tenant_id
-WHERE s.tenant_id = %(tenant)s;
+-- name: read
+-- See sync/docmem_sync/schema.sql.
+SELECT docmem.read(%(tenant)s, %(request)s) AS read;
 
 -- name: one_view
 -- For several calls: see `Index.run`.
@@ -30,16 +27,12 @@ SELECT language, tsvector_to_array(docmem.words(language::regconfig, %(filler)s)
 FROM unnest(%(languages)s::text[]) AS language;
 
 -- name: frequencies
--- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair sample
--- of a tenant; of a subject's memories it is nearly always all. Only one of the first two arms reads anything.
+-- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair
+-- sample.
 WITH memory AS MATERIALIZED (
-    (SELECT tsv FROM docmem.memory
-     WHERE tenant_id = %(tenant)s AND %(memories)s AND %(subject)s::text IS NULL
-     ORDER BY id LIMIT %(sample)s)
-    UNION ALL
-    (SELECT tsv FROM docmem.memory
-     WHERE tenant_id = %(tenant)s AND %(memories)s AND subject = %(subject)s
-     LIMIT %(sample)s)
+    SELECT tsv FROM docmem.memory
+    WHERE tenant_id = %(tenant)s AND %(memories)s
+    ORDER BY id LIMIT %(sample)s
 ), document AS MATERIALIZED (
     SELECT tsv FROM docmem.document
     WHERE tenant_id = %(tenant)s AND folder = ANY (%(folders)s::text[])
@@ -58,14 +51,14 @@ FROM unnest(%(lexemes)s::text[]) AS lexeme
 LEFT JOIN found USING (lexeme);
 
 -- name: memories_by_words
--- The lexemes' weights decide (evals/README.md). `ts_rank`, which knows none, chooses who is weighed and breaks ties.
+-- As docmem.found_by_words, over all subjects. The lexemes' weights decide (evals/README.md). `ts_rank`, which knows
+-- none, chooses who is weighed and breaks ties.
 WITH candidate AS MATERIALIZED (
     SELECT m.id, ts_rank(m.tsv, %(query)s::tsquery)::float8 AS rank,
            ARRAY(SELECT word.lexeme FROM unnest(%(lexemes)s::text[], %(each)s::tsquery[]) AS word (lexeme, query)
                  WHERE m.tsv @@ word.query) AS shared
     FROM docmem.memory m
     WHERE m.tenant_id = %(tenant)s
-      AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
       AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
       AND m.kind = ANY (%(kinds)s::text[])
       AND (m.valid_from IS NULL OR m.valid_from <= now())
@@ -98,8 +91,8 @@ ORDER BY w.strength DESC, m.id;
 SELECT set_config('hnsw.ef_search', '200', true), set_config('hnsw.iterative_scan', 'strict_order', true);
 
 -- name: memories_by_vector
--- By key and sort: exact, and for the few vectors of a subject faster than any index. The index of a set with very many
--- is over vectors of one dimension, which has to stand here as it stands there.
+-- The index of a set with very many vectors is over vectors of one dimension, which has to stand here as it stands
+-- there.
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
@@ -111,7 +104,6 @@ WHERE m.tenant_id = %(tenant)s
   AND v.set = %(set)s
   AND v.projection_hash = m.projection_hash
   AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
-  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
   AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
   AND m.kind = ANY (%(kinds)s::text[])
   AND (m.valid_from IS NULL OR m.valid_from <= now())
@@ -122,13 +114,36 @@ WHERE m.tenant_id = %(tenant)s
 ORDER BY v.embedding::halfvec(%(dimension)s) <=> %(vector)s::halfvec(%(dimension)s), m.id
 LIMIT %(limit)s;
 
+-- name: subject_by_vector
+-- By key and sort: exact, and for the few vectors of a subject faster than any index.
+SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+       coalesce(m.valid_from, m.created_at) AS since,
+       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
+       1 - (v.embedding <=> %(vector)s::halfvec) AS strength
+FROM docmem.memory m
+JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
+WHERE m.tenant_id = %(tenant)s
+  AND v.tenant_id = %(tenant)s
+  AND v.set = %(set)s
+  AND v.projection_hash = m.projection_hash
+  AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
+  AND m.subject = %(subject)s
+  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
+  AND m.kind = ANY (%(kinds)s::text[])
+  AND (m.valid_from IS NULL OR m.valid_from <= now())
+  AND (m.valid_until IS NULL OR m.valid_until > now())
+  AND (m.expires IS NULL OR m.expires > now())
+  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
+               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
+ORDER BY v.embedding <=> %(vector)s::halfvec, m.id
+LIMIT %(limit)s;
+
 -- name: memories_recent
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age
 FROM docmem.memory m
 WHERE m.tenant_id = %(tenant)s
-  AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
   AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
   AND m.kind = ANY (%(kinds)s::text[])
   AND (m.valid_from IS NULL OR m.valid_from <= now())
@@ -138,29 +153,6 @@ WHERE m.tenant_id = %(tenant)s
                < (%(retention)s::jsonb ->> m.kind)::numeric, true)
 ORDER BY since DESC, m.id
 LIMIT %(limit)s;
-
--- name: profile
-SELECT path, revision, label, preferred_language, locale, lifecycle_stage, last_interaction_at, attributes
-FROM docmem.profile
-WHERE tenant_id = %(tenant)s AND subject = %(subject)s;
-
--- name: standing
--- What is shown whatever the goal is: so many chunks of each folder, and those of a path (with what is below it).
-SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since
-FROM (
-    SELECT *, row_number() OVER (PARTITION BY folder ORDER BY path, chunk) AS place
-    FROM docmem.document
-    WHERE tenant_id = %(tenant)s
-      AND (folder = ANY (%(folders)s::text[])
-           OR path = %(path)s || '.md' OR starts_with(path, %(path)s || '/'))
-) AS d
-WHERE d.place <= %(limit)s
-ORDER BY d.folder, d.path, d.chunk;
-
--- name: used_lately
-SELECT memory FROM docmem.usage
-WHERE tenant_id = %(tenant)s AND agent = %(agent)s
-  AND last_used_run < %(run)s AND last_used_run >= %(run)s - %(runs)s::bigint;
 
 -- name: lock_runs
 SELECT pg_advisory_xact_lock(hashtextextended('docmem.run:' || %(tenant)s || ':' || %(agent)s, 0)),
@@ -205,13 +197,6 @@ SELECT agent, run, packet, starts, ends, block, memory, path, revision, subject,
 FROM docmem.trace
 WHERE tenant_id = %(tenant)s AND run = %(run)s AND (%(agent)s::text IS NULL OR agent = %(agent)s)
 ORDER BY at, agent, packet, starts;
-
--- name: documents_at
-SELECT id, path, chunk, revision, folder, title, text, updated_at AS since
-FROM docmem.document
-WHERE tenant_id = %(tenant)s AND path = ANY (%(paths)s::text[])
-ORDER BY array_position(%(paths)s::text[], path), chunk
-LIMIT %(limit)s;
 
 -- name: documents_by_words
 -- As memories_by_words. What stands next to a hit lends it strength: the chunks around it, and the files around it in a

@@ -27,11 +27,11 @@ from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
-from docmem.index import Ask, Index, IndexFailed, Reader, Scope
+from docmem.index import Ask, Index, IndexFailed, Reader
 from docmem.listener import Listener, name_of
 from docmem.names import agent_name
 from docmem.packet import Packet, Tokenizer
-from docmem.recall import ARM, KNOWLEDGE, Policies, Question, asking, find, from_rows, policies, telling
+from docmem.recall import ARM, KNOWLEDGE, Policies, Question, answer, asking, from_rows, policies, telling
 from docmem.recorder import Recorder, given_now
 
 TURN_TIMEOUT = 0.2
@@ -423,53 +423,49 @@ def _serves_alike(one: Any, other: Any) -> bool:
 
 
 def gather(index: Index, request: Request, rules: Policies, vector: QueryVector | None) -> tuple[Any, Gathered]:
-    """What the index holds for a request, and the tenant's row as it is now: one round trip, two more for a search."""
-    asks = _key_reads(request, rules)
-    question = None
+    """What the index holds for a request, and the tenant's row as it is now: in one round trip."""
+    wanted = _wanted(request, rules)
+    asked = None
     if request.searches and request.goal is not None:
         folders = KNOWLEDGE if rules.documents else ()
         question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, folders, is_goal=True)
-        asks["question"] = asking(question, rules)
-    rows = dict(zip(asks, index.run(*asks.values()), strict=True))
-    found, degraded = from_rows(rows.get("recent", ()), rules, limit=_PREFERENCES), None
-    if question is not None:
-        result = find(index, question, rules, vector, words=index.words(rows["question"]))
+        asked = asking(question, rules, vector)
+        wanted["search"] = asked.search
+    read, nearby = index.read(wanted, *(asked.nearest if asked else ()))
+    found, degraded = from_rows(read.recent, rules, limit=_PREFERENCES), None
+    if asked is not None:
+        result = answer(asked, rules, read.found, nearby)
         found = telling(result.hits)
         # Without an embedder, searching words alone is what was chosen.
         degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
-    return next(iter(rows["tenant"]), None), Gathered(
-        standing=rows["standing"],
-        asked=rows.get("asked", ()),
-        profile=next(iter(rows.get("profile", ())), None),
-        preferences=from_rows(rows.get("preferences", ()), rules, limit=_PREFERENCES),
+    return read.tenant, Gathered(
+        standing=read.standing,
+        asked=read.documents,
+        profile=read.profile,
+        preferences=from_rows(read.preferences, rules, limit=_PREFERENCES),
         found=found,
-        used=frozenset(row["memory"] for row in rows.get("used", ())),
+        used=frozenset(read.used),
         degraded=degraded,
     )
 
 
-def _key_reads(request: Request, rules: Policies) -> dict[str, Ask]:
-    """What is read by its key, each under its name."""
-
-    def recent(kinds: tuple[str, ...]) -> Ask:
-        scope = Scope(request.subject, request.agent, kinds, rules.retention)
-        return Ask("memories_recent", {"limit": max(ARM, _PREFERENCES), **scope.parameters()})
-
-    folders = [block for block in ALWAYS if block in request.blocks]
-    path = STRATEGY if "strategy" in request.blocks else ""
-    asks = {
-        "tenant": Ask("tenant"),
-        "standing": Ask("standing", {"folders": folders, "path": path, "limit": _DOCUMENTS}),
+def _wanted(request: Request, rules: Policies) -> dict[str, Any]:
+    """What is read by its key, as `docmem.read` names it."""
+    wanted: dict[str, Any] = {
+        "subject": request.subject,
+        "agent": request.agent,
+        "retention": dict(rules.retention),
+        "chunks": _DOCUMENTS,
+        "at_most": max(ARM, _PREFERENCES),
+        "folders": [block for block in ALWAYS if block in request.blocks],
+        "strategy": STRATEGY if "strategy" in request.blocks else None,
+        "persona": "persona" in request.blocks,
+        "preferences": "preferences" in request.blocks,
     }
-    if "persona" in request.blocks:
-        asks["profile"] = Ask("profile", {"subject": request.subject})
-    if "preferences" in request.blocks:
-        asks["preferences"] = recent(("preference",))
     if request.recalls and request.goal is None:
-        asks["recent"] = recent(FACTS + EPISODES)
+        wanted["recent"] = FACTS + EPISODES
     if request.documents:
-        asks["asked"] = Ask("documents_at", {"paths": list(request.documents), "limit": _DOCUMENTS})
+        wanted["paths"] = request.documents
     if request.run is not None and request.recalls and rules.weights.stale_runs:
-        runs = {"agent": request.agent, "run": request.run, "runs": rules.weights.stale_runs}
-        asks["used"] = Ask("used_lately", runs)
-    return asks
+        wanted |= {"run": request.run, "runs": rules.weights.stale_runs}
+    return wanted

@@ -21,7 +21,7 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import NotFound
-from docmem.index import READING, Ask, Frequencies, Index, Reader, Scope, Words, asked
+from docmem.index import READING, Ask, Found, Frequencies, Index, Reader, Scope, near, nearest, searching
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import subject_key
@@ -238,10 +238,12 @@ def _merged(first: Hit, second: Hit) -> Hit:
 def judge(hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection[str] = frozenset()) -> tuple[Hit, ...]:
     """The best `limit` by relevance, recency and importance, among the twice as many most relevant.
 
-    Those of them that were `used` lately (ids) stand behind the others, so that an agent isn't told the same for ever.
+    Those of them that were `used` lately (ids) stand behind the others, so that an agent isn't told the same for ever;
+    but the most relevant stays: where each turn of a chat is a run, its answer would be away in every other turn.
     """
     pool = hits[: 2 * limit]
-    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit, used)
+    stale = frozenset(used) - {hit.id for hit in pool[:1]}
+    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit, stale)
 
 
 def by_recency(
@@ -255,14 +257,18 @@ def by_recency(
 def _best(
     hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
-    scored = [replace(hit, score=_score(hit, relevance, weights)) for hit, relevance in hits]
-    return tuple(sorted(scored, key=lambda hit: (hit.id in used, -hit.score, hit.age, hit.key))[:limit])
+    scored = [replace(hit, score=_score(hit.age, hit.importance, relevance, weights)) for hit, relevance in hits]
+    return tuple(sorted(scored, key=lambda hit: (hit.id in used, *_best_first(hit)))[:limit])
 
 
-def _score(hit: Hit, relevance: float, weights: Weights) -> float:
-    recency = math.exp2(-max(0.0, hit.age) / _DAY / weights.half_life_days)
-    importance = min(hit.importance, 10) / 10
-    return weights.relevance * relevance + weights.recency * recency + weights.importance * importance
+def _best_first(hit: Hit) -> tuple[Any, ...]:
+    return -hit.score, hit.age, hit.key
+
+
+def _score(age: float, importance: int, relevance: float, weights: Weights) -> float:
+    recency = math.exp2(-max(0.0, age) / _DAY / weights.half_life_days)
+    importance_share = min(importance, 10) / 10
+    return weights.relevance * relevance + weights.recency * recency + weights.importance * importance_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,36 +285,81 @@ class Question:
     """A goal gets only what it is about, and nothing where that is nothing. A search is asked for the best there is."""
 
 
-def asking(question: Question, policies: Policies) -> Ask:
-    """What `Index.words` makes the question's words of, for who asks it along with other things."""
-    return asked(scrub(question.text)[0][:_QUESTION_CHARS], policies.languages)
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a question asks of the index, for who asks it along with other things: see `answer`.
 
-
-def find(
-    index: Index, question: Question, policies: Policies, vector: QueryVector | None, *, words: Words | None = None
-) -> SearchResult:
-    """Everything related to a question, by relevance; the recent memories where a search had nothing to search by.
-
-    `vector` None: there is no embedder (`no_embedder`). `words`: the question's, where they are known already.
+    `search` is a part of a request to `Index.read`; `nearest` is empty where no vector is to be searched by.
     """
-    scope = Scope(question.subject, question.agent, question.kinds, policies.retention)
-    degraded = "no_embedder" if vector is None else vector.degraded
-    if words is None:
-        words = index.words(index.run(asking(question, policies))[0])
+
+    question: Question
+    search: Mapping[str, Any]
+    nearest: tuple[Ask, ...] = ()
+    degraded: str | None = None
+    min_relevance: float = 0.0
+
+
+def asking(question: Question, policies: Policies, vector: QueryVector | None) -> Asking:
+    """What to ask the index. `vector` None: there is no embedder (`no_embedder`)."""
+    scope, limit = _scope(question, policies), max(ARM, question.limit)
+    search = searching(scope, question.folders, _asked(question), policies.languages, limit=limit)
+    if vector is None or not vector.vector:
+        return Asking(question, search, degraded="no_embedder" if vector is None else vector.degraded)
+    if policies.sets and vector.set not in policies.sets:
+        # The vectors that serve are another model's: its own aren't complete yet.
+        return Asking(question, search, degraded="no_embedder")
+    asks = nearest(scope, question.folders, vector.vector, set=vector.set, limit=limit)
+    return Asking(question, search, asks, vector.degraded, vector.min_relevance)
+
+
+def answer(asked: Asking, policies: Policies, found: Found, nearby: Sequence[list[dict[str, Any]]]) -> SearchResult:
+    """Everything related to a question, by relevance: what its words `found`, and the rows of `asked.nearest`."""
     arms = []
-    if words.query:
-        hits = _by_words(index, scope, question, words)
+    if found.words.query:
+        hits = _by_words(asked.question, found)
         ranked = (replace(hit, lexical_rank=rank) for rank, hit in enumerate(hits, start=1))
         arms.append(Arm(tuple(ranked), policies.weights.lexical))
-    if vector is not None and vector.vector and vector.set not in policies.sets and policies.sets:
-        degraded = "no_embedder"  # the vectors that serve are another model's: its own aren't complete yet
-    elif vector is not None and vector.vector:
-        hits = _by_vector(index, scope, question, vector)
+    if asked.nearest:
+        hits = _by_vector(asked, nearby)
         ranked = (replace(hit, vector_rank=rank) for rank, hit in enumerate(hits, start=1))
         arms.append(Arm(tuple(ranked), policies.weights.vector))
-    if not arms and not question.is_goal:
+    return SearchResult(asked.degraded, fuse(arms, k=policies.weights.rrf_k))
+
+
+def find(index: Index, question: Question, policies: Policies, vector: QueryVector | None) -> SearchResult:
+    """Everything related to a question, by relevance; the recent memories where there was nothing to search by.
+
+    `vector` as in `asking`. Of a subject, in one round trip; over all of a tenant in a few.
+    """
+    asked = asking(question, policies, vector)
+    if question.subject is None:
+        found = _found_in_tenant(index, question, policies)
+        nearby = index.run(*asked.nearest) if asked.nearest else []
+    else:
+        read, nearby = index.read({"search": asked.search}, *asked.nearest)
+        found = read.found
+    if not found.words.query and not asked.nearest and not question.is_goal:
+        scope = _scope(question, policies)
         return SearchResult("recency", recent(index, scope, policies, limit=question.limit))
-    return SearchResult(degraded, fuse(arms, k=policies.weights.rrf_k))
+    return answer(asked, policies, found, nearby)
+
+
+def _found_in_tenant(index: Index, question: Question, policies: Policies) -> Found:
+    words = index.words(_asked(question), policies.languages)
+    if not words.query:
+        return Found(words)
+    common = index.frequencies(words, memories=bool(question.kinds), folders=question.folders)
+    limit = max(ARM, question.limit)
+    rows = index.by_words(_scope(question, policies), question.folders, words, rarity(common), limit=limit)
+    return Found(words, common, *rows)
+
+
+def _scope(question: Question, policies: Policies) -> Scope:
+    return Scope(question.subject, question.agent, question.kinds, policies.retention)
+
+
+def _asked(question: Question) -> str:
+    return scrub(question.text)[0][:_QUESTION_CHARS]
 
 
 def recent(index: Index, scope: Scope, policies: Policies, *, limit: int) -> tuple[Hit, ...]:
@@ -318,26 +369,24 @@ def recent(index: Index, scope: Scope, policies: Policies, *, limit: int) -> tup
 
 def from_rows(rows: Iterable[Mapping[str, Any]], policies: Policies, *, limit: int) -> tuple[Hit, ...]:
     """The recent memories out of the rows of `memories_recent`."""
-    return by_recency([_memory(row) for row in rows], policies.weights, limit=limit)
+    hits = (_memory(row, score=_score(row["age"], row["importance"], 0.0, policies.weights)) for row in rows)
+    return tuple(sorted(hits, key=_best_first)[:limit])
 
 
-def _by_words(index: Index, scope: Scope, question: Question, words: Words) -> tuple[Hit, ...]:
-    limit = max(ARM, question.limit)
-    common = index.frequencies(words, subject=question.subject, memories=bool(question.kinds), folders=question.folders)
-    weights = rarity(common)
-    rows, documents = index.by_words(scope, question.folders, words, weights, limit=limit)
-    ranked = _strongest([(row["strength"], _memory(row)) for row in rows], documents, limit)
+def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
+    memories = [(row["strength"], _memory(row)) for row in found.memories]
+    ranked = _strongest(memories, found.documents, max(ARM, question.limit))
     if not question.is_goal:
         return ranked
-    return about(ranked, words.content, everywhere(common) if question.subject is not None else frozenset())
+    tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
+    return about(ranked, found.words.content, tells_nothing)
 
 
-def _by_vector(index: Index, scope: Scope, question: Question, vector: QueryVector) -> tuple[Hit, ...]:
-    limit = max(ARM, question.limit)
-    rows, documents = index.by_vector(scope, question.folders, vector.vector, set=vector.set, limit=limit)
-    near = [(row["strength"], replace(_memory(row), cosine=row["strength"])) for row in rows]
-    ranked = _strongest(near, documents, limit)
-    return tuple(hit for hit in ranked if (hit.cosine or 0.0) >= vector.min_relevance)
+def _by_vector(asked: Asking, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:
+    rows, documents = near(asked.nearest, nearby)
+    memories = [(row["strength"], _memory(row, cosine=row["strength"])) for row in rows]
+    ranked = _strongest(memories, documents, max(ARM, asked.question.limit))
+    return tuple(hit for hit in ranked if (hit.cosine or 0.0) >= asked.min_relevance)
 
 
 def _strongest(
@@ -347,7 +396,7 @@ def _strongest(
     return tuple(hit for _, hit in sorted(both, key=lambda pair: (-pair[0], pair[1].key))[:limit])
 
 
-def _memory(row: Mapping[str, Any]) -> Hit:
+def _memory(row: Mapping[str, Any], *, score: float = 0.0, cosine: float | None = None) -> Hit:
     return Hit(
         id=row["id"],
         path=row["path"],
@@ -360,8 +409,10 @@ def _memory(row: Mapping[str, Any]) -> Hit:
         thread=row["thread"],
         turns=tuple(row["turns"]),
         importance=row["importance"],
+        score=score,
         shared=frozenset(row.get("shared") or ()),
         matched=_matched(row),
+        cosine=cosine,
     )
 
 

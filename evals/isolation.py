@@ -36,7 +36,7 @@ from psycopg.rows import dict_row
 from docmem import db, files, layout, names, postgres, repository
 from docmem.config import Settings
 from docmem.errors import DocmemError, NotFound
-from docmem.index import Ask, Index, Reader
+from docmem.index import Index, Reader
 from docmem.inject import Injector
 from docmem.jobs import JobTable
 from docmem.layout import FOLDERS
@@ -182,8 +182,8 @@ def asks_by_key(way: Way, tenant: str) -> tuple[str | None, Rows]:
 
     def ask(index: Index) -> list[Any]:
         paths = ["knowledge/tea.md", f"knowledge/{word}.md"]
-        asked = [Ask("profile", {"subject": subject}), Ask("documents_at", {"paths": paths, "limit": 99})]
-        return [*index.run(*asked), index.tenant(), index.document_paths()]
+        read, _ = index.read({"subject": subject, "persona": True, "paths": paths, "chunks": 99})
+        return [read.profile, read.documents, read.tenant, index.document_paths()]
 
     return tenant, way.reader.read(tenant, ask)
 

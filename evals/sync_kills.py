@@ -37,7 +37,7 @@ from docmem import git, layout, names, postgres, repository
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.files import render_memory
-from docmem.index import Ask, Index, Reader, Scope
+from docmem.index import Index, Reader
 from docmem.model import Memory
 from docmem_sync.drop import drop
 from docmem_sync.migrate import migrate
@@ -128,12 +128,10 @@ class Watcher(threading.Thread):
 
 def _look(index: Index) -> list[str]:
     """What each row of the person says it is at: the profile and the memories by one call, the document by another."""
-    scope = Scope(ANA, None, ("fact",), {})
-    profile, memories = index.run(
-        Ask("profile", {"subject": ANA}), Ask("memories_recent", {"limit": 100, **scope.parameters()})
-    )
-    [document] = index.run(Ask("documents_at", {"paths": ["knowledge/at.md"], "limit": 9}))
-    said = [row["label"] for row in profile] + [row["text"] for row in (*memories, *document)]
+    person, _ = index.read({"subject": ANA, "persona": True, "recent": ["fact"], "at_most": 100})
+    document, _ = index.read({"paths": ["knowledge/at.md"], "chunks": 9})
+    said = [person.profile["label"]] if person.profile else []
+    said += [row["text"] for row in (*person.recent, *document.documents)]
     return [text.strip(" .\n").rpartition("at ")[2] for text in said]
 
 

@@ -30,7 +30,7 @@ import psycopg
 from docmem import db, postgres
 from docmem.config import Settings
 from docmem.embedding import BATCH, LocalEmbedder, set_name
-from docmem.index import Index, Reader, Scope
+from docmem.index import Index, Reader, Scope, near, nearest
 from docmem.model import KINDS
 from docmem_evals.conversations import load
 from docmem_sync import hot
@@ -143,13 +143,15 @@ class Asker:
         """One question of one tenant."""
         scope = Scope(subject, None, KINDS, dict.fromkeys(KINDS))
 
-        def nearest(index: Index) -> list[str]:
+        asks = nearest(scope, (), vector, set=self.name, limit=K)
+
+        def ask(index: Index) -> list[str]:
             started = time.perf_counter()
-            memories, _ = index.by_vector(scope, (), vector, set=self.name, limit=K)
+            memories, _ = near(asks, index.run(*asks))
             found.seconds.append(time.perf_counter() - started)
             return [row["id"] for row in memories]
 
-        got = self.reader.read(tenant, nearest)
+        got = self.reader.read(tenant, ask)
         values = {"tenant": tenant, "subject": subject, "vector": json.dumps(list(vector)), "k": K}
         wanted = {row["id"] for row in self._exactly(tenant, values)}
         found.asked += 1

@@ -373,7 +373,7 @@ def test_what_the_last_runs_were_given_stands_behind_the_fresh(acme: Settings, i
         given.append(set(shown(injector.packet("acme", "ana", "Porto", run=run))))
         assert injector.flush()
     assert len(given[0]) == len(given[1]) == 5
-    assert not given[0] & given[1]
+    assert len(given[0] & given[1]) == 1  # the most relevant stays
     assert set(shown(injector.packet("acme", "ana", "Porto", run=9))) == given[0]
     assert set(shown(injector.packet("acme", "ana", "Porto", agent="other", run=2))) == given[0]
 

@@ -40,6 +40,9 @@ def texts(result: SearchResult) -> list[str]:
     return [found.text for found in result.hits]
 
 
+BREWS = [(word, other) for word in ("green", "black", "white") for other in ("milk", "lemon", "honey", "ginger")]
+
+
 class Axes:
     """An embedder whose vectors count words that it knows: near texts are those that share a group."""
 
@@ -84,6 +87,12 @@ def test_recency_chooses_among_the_relevant_and_not_instead_of_them() -> None:
     assert [found.id for found in judge([right, *fresh], Weights(recency=0), limit=1)] == ["right"]
     late = [hit(str(place), age=0.0 if place >= 10 else year) for place in range(30)]
     assert [int(found.id) for found in judge(late, Weights(), limit=5)] == [0, 1, 2, 3, 4]
+
+
+def test_what_was_used_lately_stands_behind_the_fresh_but_for_the_most_relevant() -> None:
+    hits = [hit(str(place)) for place in range(10)]
+    used = {"0", "1", "2"}
+    assert [found.id for found in judge(hits, Weights(), limit=3, used=used)] == ["0", "3", "4"]
 
 
 def test_importance_counts() -> None:
@@ -381,6 +390,24 @@ def test_a_number_too_long_for_a_series_is_a_name(acme: Settings) -> None:
     files: Any = {f"corpus__{'9' * 40}{end}": b"The ferry stops in November.\n" for end in (1, 2)}
     serve(acme, **files)
     assert len(search(acme, "acme", "ferry").hits) == 2
+
+
+def test_a_subject_is_searched_as_all_of_a_tenant_is(acme: Settings) -> None:
+    serve(
+        acme,
+        *(memory(f"Likes {word} tea with {other}.", number=number) for number, (word, other) in enumerate(BREWS)),
+        knowledge__tea_1=b"Green tea is brewed cold.\n",
+        knowledge__tea_2=b"Milk goes with black tea.\n",
+        corpus__ferry=b"The ferry to Corfu.\n",
+    )
+    for question in ("green tea and milk", "Which lemon, it's 'black' \\ tea?", "Corfu", "the", "tea " * 40):
+        one, all_of_it = (search(acme, "acme", question, subject=whose) for whose in ("ana", None))
+        assert [found.as_json() | {"signals": None} for found in one.hits] == [
+            found.as_json() | {"signals": None} for found in all_of_it.hits
+        ]
+        assert [(found.lexical_rank, found.shared) for found in one.hits] == [
+            (found.lexical_rank, found.shared) for found in all_of_it.hits
+        ]
 
 
 def test_each_question_of_a_large_tenant_is_weighed_by_a_sample(acme: Settings) -> None:

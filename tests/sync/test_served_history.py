@@ -147,7 +147,7 @@ def test_the_calls_of_one_read_fit_together_whatever_is_synced_between_them(inde
     reader = Reader(indexed, timeout=20)
 
     def work(index: Index) -> tuple[object, object]:
-        before = index.revision()
+        before = (index.tenant() or {})["revision"]
         put(indexed, "acme", {f"knowledge/{len(seen)}.md": b"more\n"})
         seen.append(before)
         sync_tenant(indexed, "acme")
