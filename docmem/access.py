@@ -42,8 +42,10 @@ def _lines(repository: Repository, subject: str, now: datetime) -> Iterator[str]
     )
     yield from _section("Waits for a person's decision", list(_held(repository, subject)))
     yield from _section("Conversations", list(_threads(repository, subject)))
-    entries = history.log(repository, paths=[layout.subject_dir(subject)])
-    yield from _section("What was learned, changed and taken back", [line for each in entries for line in _entry(each)])
+    folder = layout.subject_dir(subject)
+    entries = history.log(repository, paths=[folder])
+    changed = [line for each in entries for line in _entry(each, f"{folder}/")]
+    yield from _section("What was learned, changed and taken back", changed)
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:
@@ -99,9 +101,13 @@ def _threads(repository: Repository, subject: str) -> Iterator[str]:
         yield f"- {', '.join(field for field in fields if field.startswith(('thread:', 'agent:', 'last_turn:')))}"
 
 
-def _entry(entry: Entry) -> Iterator[str]:
+def _entry(entry: Entry, folder: str) -> Iterator[str]:
+    """What a commit changed of a person's; of a memory that moved from or to somebody else only their side."""
     yield f"- {format_time(entry.when)}, {entry.author}, revision {entry.revision[:12]}"
     for edit in entry.edits:
-        for sign, text in (("before", edit.before), ("after", edit.after)):
+        moved = edit.op == "move" and edit.path.startswith(folder)
+        before = edit.before if not moved and (edit.moved_from or edit.path).startswith(folder) else None
+        after = edit.after if edit.path.startswith(folder) else None
+        for sign, text in (("before", before), ("after", after)):
             if text is not None:
                 yield f"  - {edit.op} {edit.kind}, {sign}: {' '.join(text.split())}"

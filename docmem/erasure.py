@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from docmem import files, git, history, layout, names, review, trailers
+from docmem import files, git, history, layout, names, pairs, review, trailers
 from docmem.document import split
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git.rewriting import Kept
@@ -137,7 +137,7 @@ def _with_strays(repository: Repository, start: Content, others: Mapping[str, by
     now = git.files(repository.git_dir, repository.snapshot().revision, "subjects")
     outside = {blob for path, blob in now.items() if not path.startswith(start.folder)}
     inside = _claimed(repository, start.blobs) if outside & start.blobs else {}
-    strays = {blob: memory for blob, data in others.items() if (memory := history.claimed_id(data)) in start.memories}
+    strays = {blob: memory for blob, data in others.items() if (memory := pairs.claimed_id(data)) in start.memories}
     stay = {memory for blob, memory in (inside | strays).items() if blob in outside}
     kept = {blob for blob, memory in inside.items() if memory in stay}
     return replace(
@@ -150,7 +150,7 @@ def _with_strays(repository: Repository, start: Content, others: Mapping[str, by
 def _claimed(repository: Repository, blobs: Collection[str]) -> dict[str, str]:
     """The ids that these blobs give as their own."""
     read = git.read_blobs(repository.git_dir, sorted(blobs)) if blobs else ()
-    return {blob: memory for blob, data in read if (memory := history.claimed_id(data)) is not None}
+    return {blob: memory for blob, data in read if (memory := pairs.claimed_id(data)) is not None}
 
 
 def _is_blob(kind: str) -> bool:
@@ -178,7 +178,7 @@ def _of_subject(repository: Repository, target: Target) -> Content:
     memories, texts, threads = set(), set(), set()
     nameless = set(found.blobs)
     for path, blob in versions:
-        memory = history.claimed_id(data[blob])
+        memory = pairs.claimed_id(data[blob])
         if memory is None or layout.place(path).kind != "memory":
             continue
         nameless.discard(blob)
@@ -213,11 +213,11 @@ def _of_memory(repository: Repository, target: Target) -> Content:
     """Every version that says it is this memory, wherever it stands; and at its paths those that say nothing."""
     versions = git.versions_ever(repository.git_dir, "subjects")
     objects = git.objects(repository.git_dir, wanted=_is_blob)
-    found = {blob: data for blob, _, data in objects if history.claimed_id(data) == target.value}
+    found = {blob: data for blob, _, data in objects if pairs.claimed_id(data) == target.value}
     paths = {path for path, blob in versions if blob in found}
     there = {blob for path, blob in versions if path in paths} - found.keys()
     broken = dict(git.read_blobs(repository.git_dir, sorted(there))) if there else {}
-    found |= {blob: data for blob, data in broken.items() if history.claimed_id(data) is None and len(data) >= _TELLING}
+    found |= {blob: data for blob, data in broken.items() if pairs.claimed_id(data) is None and len(data) >= _TELLING}
     return Content(
         target,
         blobs=frozenset(found),

@@ -6,7 +6,7 @@ History is the first-parent chain: a commit's changes are those against its firs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,19 +15,17 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
-from docmem import files, git, layout, trailers
-from docmem.document import split
+from docmem import files, git, layout, pairs, trailers
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git import Change, Commit
 from docmem.model import Memory, Source
+from docmem.pairs import Half, Pair
 from docmem.repository import Repository, Snapshot, StoredMemory
 from docmem.times import format_time
 
 Op: TypeAlias = Literal["create", "update", "delete", "move"]
 
 _HEX = re.compile(r"[0-9a-f]{4,40}")
-_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)(?:^---[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE)
-_ID = re.compile(rb"^id:[ \t]*([\"']?)([0-9a-f]{16})\1[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _THREAD = "Docmem-Thread"
 _FEW = 64
 _TELLING = 10
@@ -179,6 +177,7 @@ def log(
     repository: Repository,
     *,
     paths: Sequence[str] = (),
+    memory: str | None = None,
     limit: int | None = None,
     revision: str | None = None,
     thread: str | None = None,
@@ -186,18 +185,20 @@ def log(
 ) -> list[Entry]:
     """Commits, newest first, with what each did to memory. Watermarks are left out of the changes.
 
-    `paths`: only commits that change one of these files or folders, and only these changes. `thread`: only those that
-    came of this conversation.
+    `paths`: only commits that change one of these files or folders, and only these changes. `memory`: of these only
+    those of the memory with this id. `thread`: only those that came of this conversation.
     """
     before, last = ends(repository, span or Span())
     newest = revision or last
     if newest is None or newest == before:
         return []
     with _times(repository, newest) as when:
-        commits = _commits(repository, newest, before, paths, limit, thread)
-        contents = _contents(repository, (change for commit in commits for change in commit.changes))
+        commits = _commits(repository, newest, before, paths, limit if memory is None else None, thread)
+        commits, contents = _about(repository, commits, paths)
     times = when.result()
-    return [_entry(commit, contents, git.time(times[commit.id])) for commit in commits]
+    entries = [_entry(commit, contents, git.time(times[commit.id])) for commit in commits]
+    told = (replace(entry, edits=tuple(_concerning(entry.edits, paths, memory))) for entry in entries)
+    return list(islice((entry for entry in told if memory is None or entry.edits), limit))
 
 
 @contextmanager
@@ -210,10 +211,11 @@ def _times(repository: Repository, revision: str) -> Iterator[Future[dict[str, i
 def _commits(
     repository: Repository, newest: str, before: str | None, paths: Sequence[str], limit: int | None, thread: str | None
 ) -> list[Commit]:
+    whole = bool(paths)
     if thread is None:
-        return list(git.history(repository.git_dir, newest, since=before, paths=paths, limit=limit))
+        return list(git.history(repository.git_dir, newest, since=before, paths=paths, limit=limit, whole=whole))
     said = f"{_THREAD}: {trailers.encode(thread)}"
-    found = git.history(repository.git_dir, newest, since=before, paths=paths, saying=said)
+    found = git.history(repository.git_dir, newest, since=before, paths=paths, saying=said, whole=whole)
     return list(islice((commit for commit in found if _thread(commit) == thread), limit))
 
 
@@ -229,19 +231,28 @@ def paths_of(repository: Repository, *, subject: str | None = None, memory: str 
     return found + (sorted({step.path for step in why(repository, memory).steps}) if memory is not None else [])
 
 
-def diff(repository: Repository, old: str | None, new: str, *, paths: Sequence[str] = ()) -> list[Edit]:
-    """What changed between two revisions (without `old`: what `new` changed), read as memory."""
+def diff(
+    repository: Repository, old: str | None, new: str, *, paths: Sequence[str] = (), memory: str | None = None
+) -> list[Edit]:
+    """What changed between two revisions (without `old`: what `new` changed), read as memory. See `log`."""
     base = old or _parent(repository, new)
     if base is None:
         changed: Sequence[Change] = next(git.history(repository.git_dir, new, limit=1)).changes
     else:
         changed = git.changes(repository.git_dir, base, new)
-    return _edits(_below(changed, paths), _contents(repository, changed))
+    return _concerning(_edits(changed, _contents(repository, changed)), paths, memory)
 
 
-def _below(changed: Iterable[Change], paths: Sequence[str]) -> list[Change]:
-    prefixes = tuple(f"{path}/" for path in paths)
-    return [change for change in changed if not paths or change.path in paths or change.path.startswith(prefixes)]
+def _concerning(edits: Iterable[Edit], paths: Sequence[str], memory: str | None) -> list[Edit]:
+    """Those at these paths, or from there; of one memory, if that is asked for."""
+    within = _within(paths)
+    here = (edit for edit in edits if within(edit.path) or (edit.moved_from is not None and within(edit.moved_from)))
+    return [edit for edit in here if memory is None or edit.id == memory]
+
+
+def _within(paths: Sequence[str]) -> Callable[[str], bool]:
+    exact, prefixes = frozenset(paths), tuple(f"{path}/" for path in paths)
+    return lambda path: not exact or path in exact or path.startswith(prefixes)
 
 
 def thread_diff(repository: Repository, thread: str) -> list[Edit]:
@@ -305,28 +316,26 @@ def _thread(commit: Commit) -> str | None:
 
 def _edits(changed: Iterable[Change], contents: Mapping[str, bytes]) -> list[Edit]:
     shown = [change for change in changed if layout.place(change.path).kind in _SHOWN]
-    return _join_moves([_edit(change, contents) for change in shown])
+    return [_edit(pair, contents) for pair in pairs.pairs(shown, contents.__getitem__)]
 
 
-def _edit(change: Change, contents: Mapping[str, bytes]) -> Edit:
-    spot = layout.place(change.path)
-    before = contents.get(change.old or "")
-    after = contents.get(change.new or "")
-    memories = [_memory(change.path, data) if spot.kind == "memory" else None for data in (before, after)]
-    known = memories[1] or memories[0]
-    texts = [memory.text if memory else None for memory in memories]
-    if spot.kind in {"profile", "document"}:
-        texts = [data.decode("utf-8", "replace") if data is not None else None for data in (before, after)]
-    ops: dict[str, Op] = {"A": "create", "M": "update", "D": "delete"}
-    return Edit(
-        op=ops[change.status],
-        kind=spot.kind,
-        path=change.path,
-        id=known.id if known else None,
-        subject=spot.subject or None,
-        before=texts[0],
-        after=texts[1],
-    )
+def _edit(pair: Pair, contents: Mapping[str, bytes]) -> Edit:
+    spot = layout.place(pair.path)
+    before, after = (_text(half, contents) for half in (pair.old, pair.new))
+    moved_from = pair.old.path if pair.old and pair.new and pair.old.path != pair.new.path else None
+    op: Op = "create" if pair.old is None else "delete" if pair.new is None else "update"
+    if moved_from is not None and before == after:
+        op = "move"
+    return Edit(op, spot.kind, pair.path, pair.id, spot.subject or None, before, after, moved_from)
+
+
+def _text(half: Half | None, contents: Mapping[str, bytes]) -> str | None:
+    if half is None or half.blob not in contents:
+        return None
+    if layout.place(half.path).kind != "memory":
+        return contents[half.blob].decode("utf-8", "replace")
+    memory = _memory(half.path, contents[half.blob])
+    return memory.text if memory else None
 
 
 @lru_cache(maxsize=256)  # along a memory's life each version is asked for as the one after and the one before
@@ -335,21 +344,6 @@ def _memory(path: str, data: bytes | None) -> Memory | None:
         return files.parse_memory(path, data) if data is not None else None
     except FormatError:
         return None
-
-
-def _join_moves(edits: Sequence[Edit]) -> list[Edit]:
-    """A deletion and an addition of one id are one memory that moved."""
-    gone: dict[str | None, Edit] = {edit.id: edit for edit in edits if edit.op == "delete" and edit.id}
-    came = {edit.id for edit in edits if edit.op == "create" and edit.id in gone}
-    return [_moved(edit, gone) for edit in edits if not (edit.op == "delete" and edit.id in came)]
-
-
-def _moved(edit: Edit, gone: Mapping[str | None, Edit]) -> Edit:
-    if edit.op != "create" or edit.id not in gone:
-        return edit
-    old = gone[edit.id]
-    op: Op = "move" if old.before == edit.after else "update"
-    return Edit(op, edit.kind, edit.path, edit.id, edit.subject, old.before, edit.after, old.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,28 +418,13 @@ def ever(repository: Repository, wanted: str) -> dict[str, set[str]]:
     versions = git.versions_ever(repository.git_dir, "subjects")
     contents = git.read_blobs(repository.git_dir, sorted({blob for _, blob in versions})) if versions else ()
     digits = wanted.encode()
-    ids = {blob: claimed_id(data) for blob, data in contents if digits in data}
+    ids = {blob: pairs.claimed_id(data) for blob, data in contents if digits in data}
     found: dict[str, set[str]] = {}
     for path, blob in versions:
         memory = ids.get(blob)
         if memory is not None and memory.startswith(wanted) and layout.place(path).kind == "memory":
             found.setdefault(memory, set()).add(path)
     return found
-
-
-def claimed_id(data: bytes) -> str | None:
-    """The id that a file's head gives, be the rest of it valid or not; None for what has no head, or no id in it."""
-    fence = _HEAD.match(data)
-    if fence is None:
-        return None
-    found = _ID.search(fence[1])
-    if found is not None:
-        return found[2].decode()
-    try:
-        memory = split(data).mapping().get("id")
-    except FormatError:
-        return None
-    return memory if isinstance(memory, str) and _HEX.fullmatch(memory) and len(memory) == 16 else None
 
 
 def _id_at(repository: Repository, revision: str, path: str) -> str | None:
@@ -533,30 +512,24 @@ def _life_of_file(repository: Repository, now: Snapshot, path: str) -> Life | No
 
 def changed_last(repository: Repository, name: str) -> str | None:
     """The commit that changed a memory (an id) or a file (a path) last; None for what never was."""
-    now = repository.snapshot()
-    paths = [name] if _is_path(name) else now.locate(name) or sorted(ever(repository, name).get(name, ()))
-    commits = [
-        commit for path in paths for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1)
-    ]
-    return max(commits, key=lambda commit: commit.when).id if commits else None
+    if not _is_path(name):
+        steps = why(repository, name).steps if ever(repository, name) else ()
+        return steps[-1].revision if steps else None
+    return next((each.id for each in git.history(repository.git_dir, git.MAIN, paths=[name], limit=1)), None)
 
 
 def last_change(repository: Repository, memory: str, *, now: Snapshot) -> Commit:
-    """The last commit, whole, that changed what a memory, named by its whole id, says: no revert, and no mere move.
+    """The last commit, whole, that changed a memory, named by its whole id, or moved it; no revert.
 
     Were a revert one, taking a memory back twice would bring it back. Raises `NotFound`.
     """
     for path in now.locate(memory):
         for commit in git.history(repository.git_dir, now.revision, paths=[path], limit=1, whole=True):
-            edits = _of(repository, _about(commit, path), memory)
-            if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
+            if not commit.trailer(REVERTS) and _of(repository, commit, path, memory):
                 return commit
     touched = _touching(repository, now, memory)
     for revision in git.times(repository.git_dir, now.revision):
-        if revision not in touched:
-            continue
-        commit, edits = touched[revision]
-        if not commit.trailer(REVERTS) and any(edit.op != "move" for edit in edits):
+        if revision in touched and not touched[revision][0].trailer(REVERTS):
             return next(git.history(repository.git_dir, revision, limit=1))
     raise NotFound(f"tenant {repository.tenant} has no memory {memory}")
 
@@ -597,30 +570,50 @@ def _follow(
             continue
         seen.add(path)
         for commit in git.history(repository.git_dir, revision, paths=[path], whole=True):
-            if commit.id not in found:
-                about = _about(commit, path)
-                found[commit.id] = about, _of(repository, about, memory)
-                for edit in found[commit.id][1]:
-                    pending += [edit.path, *([edit.moved_from] if edit.moved_from else [])]
+            edits = _of(repository, commit, path, memory) if commit.id not in found else []
+            if edits:  # the path may have been another memory's then
+                found[commit.id] = commit, edits
+            for edit in edits:
+                pending += [edit.path, *([edit.moved_from] if edit.moved_from else [])]
 
 
-def _about(commit: Commit, path: str) -> Commit:
-    """A commit with its change to one file, and what of the others may be the other half of a move."""
-    mine = [change for change in commit.changes if change.path == path]  # none where it was a symlink all along
-    opposite = {{"A": "D", "D": "A"}.get(change.status) for change in mine}
-    halves = (change for change in commit.changes if change.status in opposite)
-    return replace(commit, changes=(*mine, *(half for half in halves if layout.place(half.path).kind == "memory")))
+def _about(
+    repository: Repository, commits: Sequence[Commit], paths: Sequence[str]
+) -> tuple[list[Commit], dict[str, bytes]]:
+    """Commits with their changes at these paths, and what of the others may be another half of one; and the contents.
+
+    Most changes are whole in themselves, and of a commit of a hundred thousand files only these few are read.
+    """
+    within = _within(paths)
+    here = [tuple(change for change in commit.changes if within(change.path)) for commit in commits]
+    contents = _contents(repository, (change for changes in here for change in changes))
+    there: list[tuple[Change, ...]] = []
+    for commit, mine in zip(commits, here, strict=True):
+        came, went = _alone(mine, contents)
+        others = (each for each in commit.changes if layout.place(each.path).kind == "memory" and not within(each.path))
+        there.append(tuple(each for each in others if (came and each.old) or (went and each.new)))
+    contents |= _contents(repository, (change for changes in there for change in changes))
+    both = zip(commits, here, there, strict=True)
+    return [replace(commit, changes=mine + halves) for commit, mine, halves in both], contents
 
 
-def _of(repository: Repository, commit: Commit, memory: str) -> list[Edit]:
-    edits = _edits(commit.changes, _contents(repository, commit.changes))
-    return [edit for edit in edits if edit.id == memory]
+def _alone(changes: Sequence[Change], contents: Mapping[str, bytes]) -> tuple[bool, bool]:
+    """Whether memories came among these changes, and whether some went, that aren't known to have been elsewhere."""
+    memories = [change for change in changes if layout.place(change.path).kind == "memory"]
+    found = pairs.pairs(memories, contents.__getitem__)
+    return any(pair.old is None for pair in found), any(pair.new is None for pair in found)
+
+
+def _of(repository: Repository, commit: Commit, path: str, memory: str) -> list[Edit]:
+    """What a commit that changed this path did to a memory there, or from there."""
+    [about], contents = _about(repository, [commit], [path])
+    return [edit for edit in _edits(about.changes, contents) if edit.id == memory]
 
 
 def _step(repository: Repository, commit: Commit, edit: Edit, when: datetime) -> Step:
     blob = next((change.new for change in commit.changes if change.path == edit.path), None)
     stands = _memory(edit.path, git.read_blob(repository.git_dir, blob) if blob else None)
-    source = stands.source if stands else Source()
+    source = stands.source if stands and stands.id == edit.id else Source()
     return Step(
         revision=commit.id,
         when=when,

@@ -147,11 +147,16 @@ def _deletes(push: Push) -> Iterator[str]:
 
 def deletions(push: Push) -> int:
     """How many memories, profiles and documents go; a move is no deletion."""
-    gone = {change.path: change.old for change in push.changes if change.new is None and change.old and _counts(change)}
+    gone = {change.path: change.old for change in push.changes if change.old and _takes(change)}
     if len(gone) <= DELETES_MIN:
-        return len(gone)
-    come = {change.path: change.new for change in push.changes if change.old is None and change.new and _counts(change)}
+        return sum(change.new is None for change in push.changes if _counts(change))
+    come = {change.path: change.new for change in push.changes if change.new and _takes(change)}
     return (_identities(push.git_dir, gone) - _identities(push.git_dir, come)).total()
+
+
+def _takes(change: Change) -> bool:
+    """Whether something may go or come here; in a memory's file that stays, another memory may stand afterwards."""
+    return _counts(change) and (change.status != "M" or layout.place(change.path).kind == "memory")
 
 
 def _counts(change: Change) -> bool:

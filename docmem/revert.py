@@ -8,12 +8,13 @@ that again.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from docmem import files, git, history, layout, trailers, transplant
+from docmem import files, git, history, layout, pairs, trailers, transplant
 from docmem.errors import Conflict, InputError, NotFound
 from docmem.git import Author, Commit
 from docmem.repository import Repository, Snapshot
@@ -86,7 +87,8 @@ def plan(repository: Repository, target: str, *, relearn: bool = False) -> Plan:
     """Work out what taking back `target` (a commit, a memory's id, or a thread) means today. Changes nothing.
 
     A memory's last change is undone: what created it removes it, what changed it brings the text before back, what
-    deleted it restores it. A revert is no such change, so taking a memory back twice is taking it back once.
+    moved it moves it back, what deleted it restores it. A revert is no such change, so taking a memory back twice is
+    taking it back once.
     Of a thread all that its commits did is undone, the newest first, as if each were taken back in turn.
 
     `relearn`: the conversation is to be read again from there on: its watermark goes back as well, and what is undone
@@ -147,9 +149,15 @@ def _watermarks(repository: Repository, meant: _Target) -> dict[str, bytes | Non
 
 def _deletes(now: Snapshot, written: Mapping[str, bytes | None]) -> int:
     """How many memories, profiles and documents go; what stands elsewhere afterwards has only moved."""
-    stay = [data for data in written.values() if data is not None]
-    gone = (path for path, data in written.items() if data is None and layout.place(path).kind in _COUNTED)
-    return sum(now.read(path) not in stay for path in gone)
+    before = {path: now.read(path) for path in written if layout.place(path).kind in _COUNTED}
+    gone = Counter(_identity(path, data) for path, data in before.items() if data is not None)
+    come = Counter(_identity(path, data) for path, data in written.items() if data is not None)
+    return sum(count for each, count in (gone - come).items() if each not in written or written[each] is None)
+
+
+def _identity(path: str, data: bytes) -> str:
+    """What tells a memory, or another file, whatever it is called by now."""
+    return (pairs.claimed_id(data) if layout.place(path).kind == "memory" else None) or path
 
 
 def _without_doubles(now: Snapshot, carried: Carried) -> tuple[dict[str, bytes | None], list[str]]:
@@ -167,10 +175,13 @@ def _without_doubles(now: Snapshot, carried: Carried) -> tuple[dict[str, bytes |
         others = (each.memory for each in stored.values() if each.path not in kept)
         if not any(each.agent == memory.agent and likeness(each.text, memory.text) == "same" for each in others):
             continue
+        leaves = now.read(path)
         if memory.id in stored:
             doubled.append(memory.id)
-        else:
+        elif leaves is None:
             del kept[path]
+        else:
+            kept[path] = None
     return kept, doubled
 
 

@@ -6,14 +6,15 @@ conflicts when a neighbouring line was edited since; here neither a neighbour, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from docmem import edits, files, git, layout
+from docmem import edits, files, git, layout, pairs
 from docmem.document import decode, split
 from docmem.errors import FormatError
 from docmem.git import Change
+from docmem.pairs import Half
 from docmem.repository import Repository, Snapshot
 from docmem.splice import DELETE, KeyPath
 from docmem.strictyaml import load_mapping
@@ -61,19 +62,14 @@ class Carried:
 
 
 def shifts(repository: Repository, changed: Iterable[Change]) -> list[Shift]:
-    """A commit's changes by memory: the two halves of a move are one. docmem's own files are left out."""
-    found: dict[str, Shift] = {}
-    for change in changed:
-        if layout.place(change.path).kind in _KEPT_BY_DOCMEM:
-            continue
-        old, new = (
-            Version(change.path, git.read_blob(repository.git_dir, blob)) if blob else None
-            for blob in (change.old, change.new)
-        )
-        fresh = Shift(id_of(new or old), old, new)
-        known = found.get(fresh.name)
-        found[fresh.name] = Shift(fresh.id, known.old or old, known.new or new) if known else fresh
-    return list(found.values())
+    """A commit's changes by memory, wherever its file stood before and after. docmem's own files are left out."""
+    counted = [change for change in changed if layout.place(change.path).kind not in _KEPT_BY_DOCMEM]
+
+    def version(half: Half | None) -> Version | None:
+        return Version(half.path, git.read_blob(repository.git_dir, half.blob)) if half is not None else None
+
+    found = pairs.pairs(counted, lambda blob: git.read_blob(repository.git_dir, blob))
+    return [Shift(pair.id, version(pair.old), version(pair.new)) for pair in found]
 
 
 def id_of(version: Version | None) -> str | None:
@@ -88,11 +84,8 @@ def id_of(version: Version | None) -> str | None:
 
 def carry(now: Snapshot, wanted: Iterable[Shift], *, secret: bytes) -> Carried:
     """What `wanted` means on today's files. What stands as wanted already is left out; a conflict is named."""
-    written: dict[str, bytes | None] = {}
+    moves: list[_Move] = []
     conflicts: list[str] = []
-    gone: set[str] = set()
-    come: set[str] = set()
-    deletes = 0
     for shift in wanted:
         there = today(now, shift)
         if stands(there, shift.new):
@@ -101,14 +94,66 @@ def carry(now: Snapshot, wanted: Iterable[Shift], *, secret: bytes) -> Carried:
         if isinstance(result, _Conflict):
             conflicts.append(shift.name)
             continue
-        if there is not None and (result is None or result.path != there.path):
-            written[there.path] = None
-        if result is not None and result != there:
-            written[result.path] = result.data
-        deletes += result is None
-        gone |= _statements(there, secret)
-        come |= _statements(result, secret)
-    return Carried(written, tuple(conflicts), frozenset(gone - come), frozenset(come - gone), deletes)
+        moves.append(_Move(shift.name, there, result))
+    placed, crowded = _placed(now, moves)
+    gone = {statement for move in placed for statement in _statements(move.old, secret)}
+    come = {statement for move in placed for statement in _statements(move.new, secret)}
+    written: dict[str, bytes | None] = {path: None for move in placed for path in move.left}
+    written |= {move.new.path: move.new.data for move in placed if move.new is not None and move.new != move.old}
+    deletes = sum(move.new is None for move in placed)
+    return Carried(written, (*conflicts, *crowded), frozenset(gone - come), frozenset(come - gone), deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A file as it stands today and as it shall stand, of the memory or file with this name."""
+
+    name: str
+    old: Version | None
+    new: Version | None
+
+    @property
+    def left(self) -> list[str]:
+        """The path that it leaves."""
+        return [self.old.path] if self.old is not None and (self.new is None or self.new.path != self.old.path) else []
+
+
+def _placed(now: Snapshot, moves: Sequence[_Move]) -> tuple[list[_Move], list[str]]:
+    """Nothing takes the place of a memory that stays: it stays where it is instead, or gets a name of its own.
+
+    Also the names of those for which there is no place.
+    """
+    placed, crowded = list(moves), list[str]()
+    while True:
+        left = {path for move in placed for path in move.left}
+        taken: set[str] = set()
+        for number, move in enumerate(placed):
+            if move.new is None or (move.old is not None and move.new.path == move.old.path):
+                continue
+            if move.new.path not in taken and (move.new.path in left or now.read(move.new.path) is None):
+                taken.add(move.new.path)
+                continue
+            own = _own_place(move)
+            if own is None:
+                crowded.append(move.name)
+                del placed[number]
+            else:
+                placed[number] = replace(move, new=own)
+            break
+        else:
+            return placed, crowded
+
+
+def _own_place(move: _Move) -> Version | None:
+    assert move.new is not None
+    if move.old is not None:
+        return replace(move.new, path=move.old.path)
+    try:
+        memory = files.parse_memory(move.new.path, move.new.data)
+    except FormatError:
+        return None
+    own = layout.memory_path(memory.subject, memory.id, memory.text)
+    return replace(move.new, path=own) if own != move.new.path else None
 
 
 class _Conflict:
@@ -121,13 +166,13 @@ def today(now: Snapshot, shift: Shift) -> Version | None:
     assert version is not None
     data = now.read(version.path)
     here = Version(version.path, data) if data is not None else None
-    if shift.id is None or id_of(here) == shift.id:
+    if shift.id is None or (here is not None and pairs.claimed_id(here.data) == shift.id):
         return here
     for path in now.locate(shift.id):
         found = now.read(path)
         if found is not None:
             return Version(path, found)
-    return None
+    return here if here is not None and pairs.claimed_id(here.data) is None else None  # broken by hand since
 
 
 def stands(today: Version | None, wanted: Version | None) -> bool:
@@ -142,7 +187,8 @@ def _carried(today: Version | None, shift: Shift) -> Version | _Conflict | None:
     if today is not None and layout.place(today.path).kind == "profile":
         return _carried_profile(today, old, new)
     if old is None:
-        return new if today is None else _Conflict()
+        back = today is not None and new is not None and today.data == new.data  # it has come back under another name
+        return new if today is None else today if back else _Conflict()
     if today is None:
         return None if new is None else _Conflict()
     if new is None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from docmem import files, git, history, layout, repository, revert
+from docmem import files, git, history, layout, pairs, repository, revert
 from docmem.config import Settings
 from docmem.errors import InputError, NotFound
 from docmem.history import Span
@@ -244,7 +244,7 @@ def test_a_file_named_after_another_memory_is_not_taken_for_it(settings: Setting
     ],
 )
 def test_an_id_is_what_the_head_says_however_it_is_written(data: bytes, found: bool) -> None:
-    assert history.claimed_id(data) == ("7f3a9c21d0b48e15" if found else None)
+    assert pairs.claimed_id(data) == ("7f3a9c21d0b48e15" if found else None)
 
 
 def test_a_path_that_was_a_symlink_for_a_while_breaks_nothing(settings: Settings, repo: Repository) -> None:
@@ -255,3 +255,38 @@ def test_a_path_that_was_a_symlink_for_a_while_breaks_nothing(settings: Settings
     subprocess.run([*git_dir, "fast-import", "--quiet"], input=stream.encode(), check=True)
     put(settings, "acme", {TEA.path: files.render_memory(TEA)})
     assert [step.op for step in history.why(repo, TEA.id).steps] == ["create", "delete", "create"]
+
+
+def test_a_memory_is_its_id_where_two_swap_their_names(settings: Settings, repo: Repository) -> None:
+    a, b = by_another_name("a"), by_another_name("b")
+    made = put(settings, "acme", {a: files.render_memory(TEA), b: files.render_memory(BUS)})
+    swap = put(settings, "acme", {a: files.render_memory(BUS), b: files.render_memory(TEA)})
+    for one, paths in ((TEA, [a, b]), (BUS, [b, a])):
+        life = history.why(repo, one.id)
+        assert [(step.revision, step.op, step.path) for step in life.steps] == [
+            (made, "create", paths[0]),
+            (swap, "move", paths[1]),
+        ]
+        assert (life.path, life.text) == (paths[1], one.text)
+        listed = history.log(repo, paths=history.paths_of(repo, memory=one.id), memory=one.id)
+        assert [(entry.revision, [edit.id for edit in entry.edits]) for entry in listed] == [
+            (swap, [one.id]),
+            (made, [one.id]),
+        ]
+    assert [(edit.op, edit.moved_from) for edit in history.diff(repo, None, swap)] == [("move", b), ("move", a)]
+    [edit] = history.diff(repo, made, swap, memory=TEA.id)
+    assert (edit.before, edit.after) == (TEA.text, TEA.text)
+
+
+def test_a_new_memory_under_a_name_that_became_free_is_new(settings: Settings, repo: Repository) -> None:
+    a, b = by_another_name("a"), by_another_name("b")
+    put(settings, "acme", {a: files.render_memory(TEA)})
+    reuse = put(settings, "acme", {a: files.render_memory(BUS), b: files.render_memory(TEA)})
+    assert [(edit.op, edit.id) for edit in history.diff(repo, None, reuse)] == [("create", BUS.id), ("move", TEA.id)]
+    assert [step.op for step in history.why(repo, BUS.id).steps] == ["create"]
+    assert [step.op for step in history.why(repo, TEA.id).steps] == ["create", "move"]
+    over = put(settings, "acme", {a: files.render_memory(TEA), b: None})
+    assert [(edit.op, edit.id) for edit in history.diff(repo, None, over)] == [("delete", BUS.id), ("move", TEA.id)]
+    last = history.why(repo, BUS.id).steps[-1]
+    assert (last.op, last.quote, last.text) == ("delete", None, None)
+    assert history.changed_last(repo, BUS.id) == over

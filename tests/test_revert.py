@@ -124,12 +124,13 @@ def test_a_memory_that_somebody_deleted_comes_back(settings: Settings, repo: Rep
     assert texts(repo) == ["Ana likes tea."]
 
 
-def test_a_learning_is_taken_back_and_not_the_move_after_it(settings: Settings, repo: Repository) -> None:
+def test_a_memory_that_was_only_moved_since_is_moved_back_and_not_lost(settings: Settings, repo: Repository) -> None:
     write(settings, TEA)
     moved = f"{layout.subject_dir(subject())}/memories/renamed.md"
     put(settings, "acme", {TEA.path: None, moved: files.render_memory(TEA)})
-    assert take_back(repo, TEA.id).changed == (moved,)
-    assert texts(repo) == []
+    assert set(take_back(repo, TEA.id).changed) == {TEA.path, moved}
+    assert texts(repo) == ["Ana likes tea."]
+    assert take_back(repo, TEA.id).changed == ()
 
 
 def test_a_moved_memory_is_taken_back_where_it_stands(settings: Settings, repo: Repository) -> None:
@@ -303,3 +304,65 @@ def test_to_learn_again_the_watermark_goes_back_and_nothing_is_held_against_it(
     assert first
     with pytest.raises(NotFound, match="no commit, memory or conversation"):
         revert.plan(repo, "web-9")
+
+
+A, B = (f"{layout.subject_dir(subject())}/memories/{name}.md" for name in "ab")
+SWIM = memory("Ana swims at the lido.", number=4)
+
+
+def where(repo: Repository) -> dict[str, str]:
+    return {stored.path: stored.memory.text for stored in repo.snapshot().memories(subject())}
+
+
+@pytest.fixture
+def swapped(settings: Settings, repo: Repository) -> str:
+    """Two memories that took each other's file name, in one commit."""
+    put(settings, "acme", {A: files.render_memory(TEA), B: files.render_memory(BUS)})
+    return put(settings, "acme", {A: files.render_memory(BUS), B: files.render_memory(TEA)})
+
+
+@pytest.fixture
+def reused(settings: Settings, repo: Repository) -> str:
+    """A memory that moved, and a new one under the name that became free, in one commit."""
+    put(settings, "acme", {A: files.render_memory(TEA)})
+    return put(settings, "acme", {A: files.render_memory(SWIM), B: files.render_memory(TEA)})
+
+
+def test_a_swap_of_names_is_taken_back_as_a_whole(repo: Repository, swapped: str) -> None:
+    assert take_back(repo, swapped).conflicts == ()
+    assert where(repo) == {A: TEA.text, B: BUS.text}
+
+
+def test_of_a_swap_one_memory_alone_has_no_place_to_go_back_to(repo: Repository, swapped: str) -> None:
+    assert take_back(repo, TEA.id) == Reverted(None, (), ())
+    assert where(repo) == {A: BUS.text, B: TEA.text}
+
+
+def test_a_name_that_was_given_to_another_memory_is_taken_back(repo: Repository, reused: str) -> None:
+    assert take_back(repo, reused).conflicts == ()
+    assert where(repo) == {A: TEA.text}
+
+
+def test_the_memory_that_took_a_name_is_taken_back_alone(repo: Repository, reused: str) -> None:
+    assert take_back(repo, TEA.id) == Reverted(None, (), ())
+    assert take_back(repo, SWIM.id).changed == (A,)
+    assert where(repo) == {B: TEA.text}
+    assert set(take_back(repo, TEA.id).changed) == {A, B}
+    assert where(repo) == {A: TEA.text}
+
+
+def test_what_was_deleted_comes_back_beside_the_memory_that_has_its_name_by_now(
+    settings: Settings, repo: Repository
+) -> None:
+    put(settings, "acme", {A: files.render_memory(TEA)})
+    both = put(settings, "acme", {A: files.render_memory(SWIM)})
+    assert take_back(repo, TEA.id).changed == (TEA.path,)
+    assert where(repo) == {A: SWIM.text, TEA.path: TEA.text}
+    assert take_back(repo, both).conflicts == ()
+    assert TEA.text in texts(repo)
+    assert SWIM.text not in texts(repo)
+
+
+def test_deletions_are_announced_by_memory_and_not_by_file(repo: Repository, reused: str) -> None:
+    planned = revert.plan(repo, reused)
+    assert (planned.deletes, planned.files[A] is not None, planned.files[B]) == (1, True, None)

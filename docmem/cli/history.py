@@ -55,6 +55,7 @@ class _Selection:
 
     repository: Repository
     paths: list[str]
+    memory: str | None
     thread: str | None
     span: Span
 
@@ -66,9 +67,10 @@ def _select(
 
     repository = _open(tenant)
     key = names.subject_key(tenant, subject) if subject else None
-    paths = history.paths_of(repository, subject=key, memory=memory)
+    life = history.why(repository, memory) if memory is not None else None
+    paths = history.paths_of(repository, subject=key) + (sorted({step.path for step in life.steps}) if life else [])
     span = history.Span(_time(since), _time(until))
-    return _Selection(repository, paths, thread, span)
+    return _Selection(repository, paths, life.id if life else None, thread, span)
 
 
 def _time(text: str | None) -> datetime | None:
@@ -95,7 +97,14 @@ def log(tenant: str, limit: int | None, patch: bool, as_json: bool, **which: str
     from docmem import history
 
     chosen = _select(tenant, **which)
-    entries = history.log(chosen.repository, paths=chosen.paths, limit=limit, thread=chosen.thread, span=chosen.span)
+    entries = history.log(
+        chosen.repository,
+        paths=chosen.paths,
+        memory=chosen.memory,
+        limit=limit,
+        thread=chosen.thread,
+        span=chosen.span,
+    )
     if as_json:
         print_json([entry.as_json() for entry in entries])
         return
@@ -125,7 +134,8 @@ def _edit_line(edit: Edit) -> str:
     text = edit.after if edit.after is not None else edit.before
     says = one_line(text, 90) if edit.kind == "memory" and text else edit.path
     sign = click.style(_SIGNS[edit.op], fg=_COLOURS[edit.op])
-    return f"{sign} {edit.id + '  ' if edit.id else ''}{says}"
+    moved = f"  (from {edit.moved_from})" if edit.op == "move" else ""
+    return f"{sign} {edit.id + '  ' if edit.id else ''}{says}{moved}"
 
 
 @click.command(short_help="Print a file, a commit, or what a conversation taught.")
@@ -188,6 +198,7 @@ def _show_commits(chosen: _Selection, what: str | None, *, patch: bool, as_json:
     entries = history.log(
         repository,
         paths=chosen.paths,
+        memory=chosen.memory,
         revision=revision,
         limit=1 if revision else None,
         thread=chosen.thread,
@@ -233,7 +244,7 @@ def diff(tenant: str, revision: str | None, other: str | None, patch: bool, as_j
         if patch:
             paged([history.patch(chosen.repository, old, new, paths=chosen.paths, color=sys.stdout.isatty())])
             return
-        edits = history.diff(chosen.repository, old, new, paths=chosen.paths)
+        edits = history.diff(chosen.repository, old, new, paths=chosen.paths, memory=chosen.memory)
     if as_json:
         print_json([_edit_json(edit) for edit in edits])
         return
@@ -268,6 +279,10 @@ def _edit_json(edit: Edit) -> dict[str, Any]:
 
 def _edit_lines(edit: Edit) -> Iterator[str]:
     yield f"{edit.op} {edit.kind} {edit.id or ''}".rstrip() + f"  {edit.path}"
+    if edit.moved_from:
+        yield f"  from {edit.moved_from}"
+    if edit.op == "move":
+        return
     yield from _sides(edit.before, edit.after, edit.kind, indent="  ")
 
 
