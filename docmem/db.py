@@ -147,23 +147,25 @@ def run(
     statements: Sequence[tuple[str, Mapping[str, Any]]],
     *,
     seconds: float,
+    writes: bool = False,
 ) -> list[list[DictRow]]:
     """The rows of each of these statements, as one tenant, in one transaction and one round trip.
 
     They go as one string, which Postgres runs as one transaction with one view of the rows, so that no statement sees
     a commit that another doesn't, and the tenant is gone with it; a statement that goes alone has one view anyway.
+    What `writes` looks at each statement anew, or it wouldn't see what it waited for a lock for.
     Nothing in it takes longer than `seconds`. `connection` is in autocommit; in a transaction, that one's view holds.
     psycopg's errors pass as they are.
     """
     limit = f"{max(1, math.ceil(seconds * 1000))}ms"
     with psycopg.ClientCursor(connection, row_factory=dict_row) as cursor:
         alone = connection.info.transaction_status == pq.TransactionStatus.IDLE
-        several = alone and len(statements) > 1
-        texts = [_SQL()["one_view"]] if several else []
+        one_view = alone and len(statements) > 1 and not writes
+        texts = [_SQL()["one_view"]] if one_view else []
         texts += [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
         texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
         cursor.execute("\n;\n".join(texts).encode())
-        if several:
+        if one_view:
             cursor.nextset()
         found = []
         while cursor.nextset():

@@ -181,9 +181,14 @@ class Index:
         )
         return read, found
 
-    def _together(self, *asks: Ask) -> list[list[DictRow]]:
+    def write(self, *asks: Ask) -> list[list[DictRow]]:
+        """`run` for what writes: each statement sees what was committed before it."""
+        return self._together(*asks, writes=True)
+
+    def _together(self, *asks: Ask, writes: bool = False) -> list[list[DictRow]]:
         left = max(0.001, self._deadline - time.monotonic())
-        return db.run(self._connection, self._tenant, [(_SQL()[ask.name], ask.values) for ask in asks], seconds=left)
+        statements = [(_SQL()[ask.name], ask.values) for ask in asks]
+        return db.run(self._connection, self._tenant, statements, seconds=left, writes=writes)
 
     def _see(self, revision: str | None) -> None:
         if self._seen is not _UNSEEN and revision != self._seen:
@@ -384,7 +389,7 @@ class Reader:
 
     def tell(self, payload: str) -> None:
         """Send a notification over a connection of the pool. Raises like `read`."""
-        self.read("docmem", lambda index: index.run(Ask("tell", {"payload": payload})))
+        self.read("docmem", lambda index: index.write(Ask("tell", {"payload": payload})))
 
     def _once(self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
         try:

@@ -194,7 +194,7 @@ class Injector:
             if self._breaker.open:
                 return None
             asks = [Ask(step, {"agent": name}) for step in ("lock_runs", "next_run")]
-            rows = self._writer.read(tenant, lambda index: index.run(*asks))
+            rows = self._writer.read(tenant, lambda index: index.write(*asks))
         except DocmemError as error:
             _log.warning("a run goes without a number: %s", error.code)
             return None
@@ -340,7 +340,7 @@ class Injector:
     # ------------------------------------------------------------------------------------------------- around it
 
     def _record(self, tenant: str, asks: Sequence[Ask]) -> None:
-        self._writer.read(tenant, lambda index: index.run(*asks), seconds=_WRITING)
+        self._writer.read(tenant, lambda index: index.write(*asks), seconds=_WRITING)
 
     def _said(self, error: Exception) -> str:
         """Log what failed; returns its code. The code and the hint only: a message may hold what somebody wrote."""

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from docmem import postgres, repository, trace
+from docmem import db, postgres, repository, trace
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.erasure import Target
@@ -415,6 +415,19 @@ def test_runs_are_counted_by_agent_also_at_once(acme: Settings, injector: Inject
     assert injector.flush()
     assert injector.next_run("acme") == 51
     assert injector.next_run("No tenant") is None
+
+
+def test_a_run_that_waited_for_another_is_counted_after_it(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    assert injector.next_run("acme") == 1
+    with db.session(acme, "sync") as other, ThreadPoolExecutor(1) as pool:
+        with db.tenant_transaction(other, "acme") as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('docmem.run:acme:default', 0))")
+            waiting = pool.submit(injector.next_run, "acme")
+            waits = "SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+            wait_until(lambda: cursor.execute(waits).fetchall())
+            cursor.execute("UPDATE docmem.trace SET run = 7")
+        assert waiting.result() == 8
 
 
 def test_an_erase_reaches_what_was_used_and_a_late_writer_brings_nothing_back(
