@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def keep(settings: Settings, job: Job, *, model: str, reason: str, reply: str, i
     entry = {
         "at": format_time(now),
         "thread": job.thread,
+        "subject": job.subject,
         "agent": job.agent,
         "model": model,
         "reason": redacted(reason)[:2000],
@@ -61,6 +63,19 @@ def entries(settings: Settings, tenant: str) -> list[dict[str, Any]]:
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             found.append(json.loads(path.read_text()))
     return sorted(found, key=lambda entry: str(entry["at"]), reverse=True)
+
+
+def of_subject(settings: Settings, tenant: str, subject: str, threads: Collection[str] = ()) -> list[Path]:
+    """The failed replies about a subject, and of these threads those that don't say whom they are about."""
+    found = []
+    for path in sorted(folder(settings, tenant).glob("*.json")):
+        try:
+            entry = json.loads(path.read_text())
+        except (FileNotFoundError, ValueError):  # just removed, or cut short by a full disk
+            continue
+        if entry.get("subject", subject if entry.get("thread") in threads else None) == subject:
+            found.append(path)
+    return found
 
 
 def _prune(place: Path, now: datetime) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from docmem import files, git, history, layout, names, pairs, review, trailers
+from docmem import audit, files, git, history, layout, names, pairs, review, trailers
 from docmem.document import split
 from docmem.errors import FormatError, InputError, NotFound
 from docmem.git.rewriting import Kept
@@ -77,6 +77,7 @@ def find(repository: Repository, wanted: str) -> Target:
     subject = names.subject_key(repository.tenant, wanted)
     memory = history.find_memory(repository, wanted) or _held_memory(repository, wanted)
     known = bool(git.versions_ever(repository.git_dir, layout.subject_dir(subject)))
+    known = known or bool(audit.of_subject(repository.settings, repository.tenant, subject))
     if memory and known:
         raise InputError(f"{wanted} is a memory and a subject", hint=f"give the subject as its key: {subject}")
     if memory:

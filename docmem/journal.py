@@ -23,7 +23,10 @@ Step: TypeAlias = Literal["begun", "rewritten", "swapped", "pruned", "unindexed"
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """One erase under way. `commits`: old to new. `moves`: ref to (old, new), None where it isn't there."""
+    """One erase under way. `commits`: old to new. `moves`: ref to (old, new), None where it isn't there.
+
+    `failed`: conversations about the subject that wait or failed, of which no commit tells.
+    """
 
     tenant: str
     target: Target
@@ -33,6 +36,7 @@ class Journal:
     memories: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     blobs: tuple[str, ...] = ()
     reviews: int = 0
     elsewhere: int = 0
@@ -84,8 +88,8 @@ def read(settings: Settings, tenant: str) -> Journal | None:
         values: dict[str, Any] = json.loads(path(settings, tenant).read_text())
     except FileNotFoundError:
         return None
-    for key in ("memories", "paths", "threads", "blobs"):
-        values[key] = tuple(values[key])
+    for key in ("memories", "paths", "threads", "failed", "blobs"):
+        values[key] = tuple(values.get(key, ()))
     moves = {ref: (old, new) for ref, (old, new) in values["moves"].items()}
     return Journal(**(values | {"target": Target(**values["target"]), "moves": moves}))
 

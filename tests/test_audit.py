@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 
 from docmem import audit
 from docmem.config import Settings
 from docmem.model import Job
+from docmem.names import thread_hash
 
 NOW = datetime.now(UTC)
 JOB = Job("acme", "web-1", "ab" * 32)
@@ -45,3 +47,14 @@ def test_each_window_has_its_own_and_no_tenant_sees_anothers(settings: Settings)
     keep(settings, window="b" * 64)
     assert len(audit.entries(settings, "acme")) == 2
     assert audit.entries(settings, "other") == []
+
+
+def test_a_subjects_are_told_by_whom_they_are_about_and_older_ones_by_thread(settings: Settings) -> None:
+    keep(settings)
+    keep(settings, thread="old")
+    (old,) = audit.folder(settings, "acme").glob(f"{thread_hash('old')[:16]}-*")
+    old.write_text(json.dumps(json.loads(old.read_text()) | {"subject": None}).replace('"subject": null, ', ""))
+    (audit.folder(settings, "acme") / "cut.json").write_text("{")
+    assert [path.name[:16] for path in audit.of_subject(settings, "acme", JOB.subject)] == [thread_hash("web-1")[:16]]
+    assert old in audit.of_subject(settings, "acme", JOB.subject, ["old"])
+    assert audit.of_subject(settings, "acme", "cd" * 32, ["web-1"]) == []

@@ -183,7 +183,8 @@ class _Erase:
             ledger = Ledger(repo.git_dir, self.settings.secret_bytes())
             ledger.remember(content.blobs, content.memories, content.turns)
             self.report("collected")
-            state = self._written(repo, state.with_content(content), content, refs)
+            state = replace(state.with_content(content), failed=self._waiting(state.target))
+            state = self._written(repo, state, content, refs)
             self.report("rewritten")
             try:
                 git.fetch(repo.git_dir, self._aside(repo), _BELOW)
@@ -287,11 +288,21 @@ class _Erase:
         """Failed replies of the erased conversations, or that name what was erased."""
         says = finder(state.names)
         starts = tuple(f"{names.thread_hash(thread)[:16]}-" for thread in state.threads)
+        about = set[Path]()
+        if state.target.kind == "subject":
+            about.update(audit.of_subject(self.settings, self.tenant, state.target.value, state.failed))
         return [
             path
             for path in sorted(audit.folder(self.settings, self.tenant).glob("*"))
-            if path.name.startswith(starts or ("\0",)) or says(path.read_bytes())
+            if path in about or path.name.startswith(starts or ("\0",)) or says(path.read_bytes())
         ]
+
+    def _waiting(self, target: Target) -> tuple[str, ...]:
+        """The conversations about a subject that the table of jobs knows."""
+        if self.connection is None or target.kind != "subject":
+            return ()
+        with db.tenant_transaction(self.connection, self.tenant) as cursor:
+            return ErasedRows(cursor, self.tenant).threads(target.value)
 
     # ------------------------------------------------------------------------------------------------- the end
 

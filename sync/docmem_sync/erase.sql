@@ -18,6 +18,9 @@ DELETE FROM docmem.{table} WHERE tenant_id = %(tenant)s AND starts_with({column}
 -- name: delete_all
 DELETE FROM docmem.{table} WHERE tenant_id = %(tenant)s;
 
+-- name: threads
+SELECT DISTINCT thread FROM docmem.job WHERE tenant_id = %(tenant)s AND subject = %(subject)s ORDER BY thread;
+
 -- name: unname
 UPDATE docmem.memory_history SET superseded_by = NULL
 WHERE tenant_id = %(tenant)s AND superseded_by = ANY(%(memories)s);

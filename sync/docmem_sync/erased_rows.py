@@ -50,6 +50,11 @@ class ErasedRows:
         self.cursor.execute(_SQL()["recount"], {"tenant": self.tenant})
         return counts
 
+    def threads(self, subject: str) -> tuple[str, ...]:
+        """The conversations about a subject that wait to be consolidated, or failed."""
+        rows = self.cursor.execute(_SQL()["threads"], {"tenant": self.tenant, "subject": subject}).fetchall()
+        return tuple(row["thread"] for row in rows)
+
     def _unname(self, memories: Collection[str]) -> None:
         """No version that stays is told to be replaced by what was erased. What else replaced it, all commits tell."""
         values = {"tenant": self.tenant, "memories": list(memories)}

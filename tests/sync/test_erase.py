@@ -26,6 +26,7 @@ from docmem import (
     history,
     journal,
     layout,
+    names,
     remote,
     repository,
     review,
@@ -226,7 +227,9 @@ def test_unreachable_objects_leftovers_and_failed_replies_go_too(indexed: Settin
     (repo.git_dir / "logs" / "HEAD").write_text(f"{TEA.id}\n")
     job = Job("acme", "web-ana-0001", ANA)
     audit.keep(indexed, job, model="m", reason="r", reply="tea black", input_hash="a" * 64, now=NOW)
-    audit.keep(indexed, replace(job, thread="b"), model="m", reason="r", reply="Bob", input_hash="b" * 64, now=NOW)
+    audit.keep(
+        indexed, replace(job, thread="b", subject=BOB), model="m", reason="r", reply="Bob", input_hash="b" * 64, now=NOW
+    )
     erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
     assert_gone(indexed, repo)
     assert [entry["thread"] for entry in audit.entries(indexed, "acme")] == ["b"]
@@ -524,3 +527,22 @@ def test_the_tips_of_a_rewritten_upstream_hold_nothing_of_it_either(
         assert receipt["out_of_reach"][-1].startswith("the upstream, whose main still holds it")
     else:
         assert git.resolve(upstream) == repo.head()
+
+
+def test_failed_replies_of_conversations_that_never_were_committed_go(indexed: Settings, repo: Repository) -> None:
+    new = subject(value="carla")
+    for who, thread in ((new, "c1"), (BOB, "c2")):
+        job = Job("acme", thread, who)
+        audit.keep(indexed, job, model="m", reason="r", reply="her diagnosis", input_hash="a" * 64, now=NOW)
+    old = {"at": "2026-05-01T00:00:00Z", "thread": "c3", "reply": "of an older docmem"}
+    place = audit.folder(indexed, "acme") / f"{names.thread_hash('c3')[:16]}-{'b' * 16}.json"
+    place.write_text(json.dumps(old))
+    with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        cursor.execute(
+            f"INSERT INTO docmem.job (tenant_id, {FILL['job']})".replace("'w', 's'", "'c3', %(s)s"),
+            {"t": "acme", "s": new},
+        )
+    assert erasure.find(repo, "carla") == Target("subject", new)
+    assert erase.verify(indexed, "acme", frozenset([new])).audit == 1
+    assert erase.erase(indexed, "acme", Target("subject", new), now=NOW)["verified"] == NOTHING
+    assert [entry["thread"] for entry in audit.entries(indexed, "acme")] == ["c2"]
