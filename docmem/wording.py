@@ -47,6 +47,8 @@ _NEGATION = _words(
     denies denied fail fails failed lack lacks lacking enemy tidak tak tiada bukan jangan belum kein keine keinen nicht
     nie kaum geen niet nooit pas jamais não nao nunca nem inte ikke ej ei aldrig не нет ни никогда nem nu bez"""
 )
+_SECOND_HALVES = _words("longer anymore nor nem t")
+"""What goes with another negation, and says no only once with it."""
 _CONDITIONS = _words(
     """or unless except if when while until but instead rather than over before after from into maybe might may could
     perhaps possibly sometimes rarely often always probably should must once twice both either first last next more
@@ -203,6 +205,31 @@ def overlap(part: str, whole: str) -> float:
     """Share of the content words of `part` that stand in `whole`."""
     words = set(_statement(part).words)
     return len(words & set(_statement(whole).words)) / len(words) if words else 0.0
+
+
+def negations(text: str) -> int:
+    """How often a text says no: "not any longer" once, "neither tea nor coffee" once, "avoids" once."""
+    spoken = _TOKEN.findall(spelled_out(text))
+    return sum(word in _NEGATION and word not in _SECOND_HALVES for word in spoken)
+
+
+def people(text: str) -> tuple[str, ...]:
+    """The words for people (and animals) by what they are to somebody, in order: wife, daughter, dog."""
+    return tuple(word for word in _TOKEN.findall(spelled_out(text)) if word in _PEOPLE)
+
+
+def names(text: str) -> frozenset[str]:
+    """Words that are written with a capital elsewhere than in front, folded: names, and in German nouns."""
+    behind = re.sub(r"(?:^|[.!?:]\s+)\W*\w+", " ", unicodedata.normalize("NFKC", text))
+    words = {word: word.casefold() for word in _WORD.findall(behind) if word[:1].isupper()}
+    return frozenset(
+        plain for plain in words.values() if plain not in _NEUTRAL and plain not in _CALENDAR and len(plain) > 1
+    )
+
+
+def is_of_subject(text: str) -> bool:
+    """Whether a text begins with whom it is about: "The user ...", not "The user's ..."."""
+    return _statement(text).is_of_subject
 
 
 def content_words(text: str) -> tuple[str, ...]:

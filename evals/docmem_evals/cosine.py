@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from docmem.embedding import Embedder
 from docmem.errors import ConfigError
+from docmem_evals.agreement import values_differ
 
 THRESHOLDS = {
     "text-embedding-3-small": 0.82,
@@ -47,8 +48,9 @@ class Cosine:
         return f"cosine {self.threshold:g} of {self.embedder.model}"
 
     def same(self, one: str, other: str) -> bool:
-        """Whether their vectors lie close enough. Raises like `Embedder.passages`."""
-        return self.cosine(one, other) >= self.threshold
+        """Whether their vectors lie close enough, and no number or date differs. Raises like `Embedder.passages`."""
+        # "In May" and "in September" lie as close together as any two that say the same.
+        return not values_differ(one, other) and self.cosine(one, other) >= self.threshold
 
     def cosine(self, one: str, other: str) -> float:
         """Cosine of their vectors."""

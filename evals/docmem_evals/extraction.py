@@ -15,7 +15,7 @@ from docmem.consolidation import Model
 from docmem.errors import ModelReplyError
 from docmem.model import Memory, Profile, Spent, Turn
 from docmem.prompt import Request
-from docmem_evals import dialogues, gates, runner
+from docmem_evals import dialogues, gates, matchers, runner
 from docmem_evals.dialogues import Card, Case, Known
 from docmem_evals.judge import NoVerdict
 from docmem_evals.matching import Jaccard, Matcher
@@ -51,6 +51,7 @@ def run(
         how.chosen(loaded.cases),
         partial(_scored, model=asked, matcher=by, how=how),
         options=how,
+        warnings=matchers.warnings(by, min_f1, max_junk),
         gates=gates.asked({"f1": min_f1}, {"junk_rate": max_junk}),
         prompt=prompt_hash,
         matcher=by,

@@ -14,10 +14,16 @@ from docmem_evals.replies import Saying, Store
 HINT = "write jaccard, jaccard:0.6, cosine, cosine:0.85 or judge:MODEL"
 
 WEAK = (
-    "duplicates were told by words alone (jaccard): one put in other words counts as new. "
+    "statements were told apart by words alone (jaccard): one put in other words counts as another, "
+    "and one that differs in a word that is no number, date, name or negation may count as the same. "
     "Gate them with --matcher cosine or judge:MODEL"
 )
-"""Said where words alone gate duplicates."""
+"""Said where words alone gate a figure."""
+
+
+def warnings(by: Matcher, *bounds: float | None) -> tuple[str, ...]:
+    """What is to be said of a matcher's figures where any of them is gated."""
+    return (WEAK,) if isinstance(by, Jaccard) and any(bound is not None for bound in bounds) else ()
 
 
 def matcher(settings: Settings, name: str = "jaccard", *, embedding_model: str | None = None, store: Store) -> Matcher:

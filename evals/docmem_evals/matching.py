@@ -2,7 +2,7 @@
 
 Each expected statement, in order, claims the first extracted one that matches it and isn't claimed. Matchers differ in
 what they can see, so the one that was used is part of every figure: `jaccard` compares words (`cosine` is in
-cosine.py, `judge` in judge.py).
+cosine.py, `judge` in judge.py), and only where nothing that counts is contradicted (agreement.py).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from docmem.names import normalized
+from docmem.names import spelled_out
+from docmem_evals.agreement import contradict
 from docmem_evals.dialogues import Wordings
+from docmem_evals.figures import written_out
 
 JACCARD = 0.5
 """Share of tokens that two statements must have in common to say the same."""
@@ -48,7 +50,7 @@ class Matcher(Protocol):
 
 @dataclass(frozen=True)
 class Jaccard:
-    """Compares words. Free and the same everywhere; blind to synonyms and to other languages."""
+    """Compares words, numbers, dates and negations. Free, the same everywhere; blind to synonyms, other languages."""
 
     threshold: float = JACCARD
 
@@ -58,13 +60,13 @@ class Jaccard:
         return f"jaccard {self.threshold:g}"
 
     def same(self, one: str, other: str) -> bool:
-        """Whether they share enough of their words."""
-        return jaccard(one, other) >= self.threshold
+        """Whether they share enough of their words, and contradict each other in nothing that counts."""
+        return jaccard(one, other) >= self.threshold and not contradict(one, other)
 
 
 def tokens(text: str) -> frozenset[str]:
     """The words of a text, small ones and the person left out; a sign of a script without spaces is a word."""
-    return frozenset(_TOKEN.findall(normalized(text))) - _SMALL - _PERSON
+    return frozenset(_TOKEN.findall(spelled_out(written_out(text)))) - _SMALL - _PERSON
 
 
 def jaccard(one: str, other: str) -> float:

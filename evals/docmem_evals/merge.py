@@ -18,11 +18,10 @@ from docmem.config import Settings
 from docmem.consolidation import Consolidation, Model, consolidate
 from docmem.errors import ModelReplyError
 from docmem.model import Job, Memory, Spent
-from docmem_evals import dialogues, gates, runner, seeding
+from docmem_evals import dialogues, gates, matchers, runner, seeding
 from docmem_evals.dialogues import MergeCase
 from docmem_evals.extraction import prompt_hash, said
 from docmem_evals.judge import NoVerdict
-from docmem_evals.matchers import WEAK
 from docmem_evals.matching import Jaccard, Matcher
 from docmem_evals.replies import Asking, digest
 from docmem_evals.run import Header, Run
@@ -67,7 +66,6 @@ def run(
     asked = llm.model(model) if isinstance(model, str) else model
     how = options or Options()
     by = matcher or Jaccard()
-    weak = max_duplicate_rate is not None and isinstance(by, Jaccard)
     with ExitStack() as stack:
         work, seeded = _seeded(stack, settings, how.chosen(loaded.cases))
         return runner.run(
@@ -78,7 +76,7 @@ def run(
             gates=gates.asked(
                 {"value": min_value}, {"duplicate_rate": max_duplicate_rate, "wrong_merge_rate": max_wrong_merges}
             ),
-            warnings=(WEAK,) if weak else (),
+            warnings=matchers.warnings(by, max_duplicate_rate, max_wrong_merges, min_value),
             prompt=prompt_hash,
             matcher=by,
         )

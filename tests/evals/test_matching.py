@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,12 @@ from docmem.config import Settings
 from docmem.errors import ConfigError
 from docmem.llm import Said
 from docmem.model import Spent
-from docmem_evals import calibration, counting, judge, matchers, matching
+from docmem_evals import calibration, counting, extraction, figures, judge, matchers, matching, merge
 from docmem_evals.cosine import Cosine, threshold_of
 from docmem_evals.judge import Judge, NoVerdict
 from docmem_evals.matching import Jaccard
 from docmem_evals.replies import Store
+from docmem_evals.runner import Options
 from tests.support.cli import Shell
 
 WORDS = st.lists(st.sampled_from(["likes tea", "lives in Porto", "plays chess", "hates rain"]), max_size=5)
@@ -62,6 +64,80 @@ def test_each_expected_statement_claims_one_extracted_one() -> None:
 def test_the_first_unclaimed_match_is_claimed_and_not_the_best() -> None:
     expected = [("likes green tea",), ("likes green tea a lot",)]
     assert matching.pairs(expected, ["likes green tea a lot", "likes green tea"], Jaccard()) == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The client has a budget of RM 12,000.", "The client has a budget of RM 8,000."),
+        ("The customer wants twenty rolls on Friday.", "The customer wants twelve rolls on Friday."),
+        ("The customer is allergic to nuts.", "The customer is not allergic to nuts."),
+        ("The traveller flies to Lisbon in September.", "The traveller flies to Lisbon in May."),
+        ("The traveller flies to Lisbon on 5 May.", "The traveller flies to Porto on 5 May."),
+        ("The person swims on Fridays.", "The person swims on Mondays."),
+        ("The customer's laptop runs version 3.9.", "The customer's phone runs version 4.1."),
+        ("It was -5 degrees in the cellar.", "It was 5 degrees in the cellar."),
+        ("Priya administers the workspace.", "Olaf administers the workspace."),
+        ("The person is allergic to peanuts.", "The person's son is allergic to peanuts."),
+        ("The traveller's wife is vegan.", "The traveller's mother is vegan."),
+        ("The traveller prefers trains to cars.", "The traveller prefers cars to trains."),
+        ("Sie fliegen am 5. Juli nach Wien.", "Sie fliegen am 5. Juni nach Wien."),
+        ("Die Person isst Fleisch.", "Die Person isst kein Fleisch."),
+        ("O viajante gosta de cruzeiros.", "O viajante não gosta de cruzeiros."),
+        ("Pengembara makan daging lembu.", "Pengembara tidak makan daging lembu."),
+        ("旅客订了两间房。", "旅客订了三间房。"),
+        ("旅客吃鸡蛋。", "旅客不吃鸡蛋。"),
+        ("لا يحب المسافر الرحلات الليلية.", "يحب المسافر الرحلات الليلية."),
+    ],
+)
+def test_words_in_common_prove_nothing_where_a_number_a_date_a_name_or_a_no_differs(one: str, other: str) -> None:
+    assert not Jaccard().same(one, other)
+    assert not Jaccard().same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The customer wants twenty rolls on Friday.", "The customer wants 20 rolls on Fridays."),
+        ("The client puts aside 40,000 EUR.", "The client puts aside 40000 EUR."),
+        ("The code freeze starts on 18 May 2026.", "The code freeze starts on 2026-05-18."),
+        ("The client puts aside 350 EUR a month since the raise.", "The client puts aside 350 EUR a month."),
+        ("The traveller doesn't eat meat any longer.", "The traveller does not eat meat."),
+        ("The client does not need help in May.", "The client doesn't need help."),
+        ("旅客订了十二间房。", "旅客订了12间房。"),
+        ("Sie fliegen am 5. Juli nach Wien.", "Am 5. Juli fliegen sie nach Wien."),
+    ],
+)
+def test_a_figure_may_be_written_in_another_way_and_a_detail_may_be_missing(one: str, other: str) -> None:
+    assert Jaccard().same(one, other)
+    assert Jaccard().same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("two hundred and five rolls", [205]), ("twenty-five", [25]), ("three thousand two hundred", [3200]),
+        ("one, two and three", [1, 2, 3]), ("zwölf", [12]), ("八千元", [8000]), ("三万五千", [35000]),
+        ("二〇二六", [2026]), ("May 5 2026", [5, 2026]), ("5.5.2026", [5, 2026]), ("-5 to 5", [-5, 5]), ("a range of 2-3", [2, 3]),
+    ],
+)  # fmt: skip
+def test_numbers_are_read_however_they_are_written(text: str, found: list[int]) -> None:
+    assert figures.numbers(text) == found
+
+
+def test_no_labelled_pair_that_shares_its_words_is_refused_in_vain() -> None:
+    refused = [
+        pair for pair in calibration.pairs()
+        if pair.same and matching.jaccard(pair.one, pair.other) >= 0.5 and not Jaccard().same(pair.one, pair.other)
+    ]  # fmt: skip
+    assert [pair.other for pair in refused] == ["旅客不吃肉。"], "eats no meat, for vegetarian: a no more"
+
+
+def test_cosine_looks_at_figures_before_it_asks_for_vectors() -> None:
+    embedder = Axes({})
+    assert not Cosine(embedder, 0.1).same("flies in May", "flies in September")
+    assert not Cosine(embedder, 0.1).same("pays 300 EUR", "pays 350 EUR")
+    assert embedder.asked == []
 
 
 def test_any_of_several_wordings_will_do() -> None:
@@ -119,6 +195,17 @@ def test_matchers_are_named_with_their_threshold_or_model() -> None:
     assert openai.name == "cosine 0.82 of text-embedding-3-small"
     with pytest.raises(ConfigError, match="needs an embedder"):
         matchers.matcher(settings, "cosine", store=Store())
+
+
+def test_whoever_gates_by_words_alone_is_told_so() -> None:
+    assert matchers.warnings(Jaccard(), None, 0.9) == (matchers.WEAK,)
+    assert matchers.warnings(Jaccard(), None, None) == ()
+    assert matchers.warnings(Cosine(Axes({}), 0.9), 0.9) == ()
+    settings = Settings(root=Path("/nowhere"), embedding_model="none")
+    gated: list[dict[str, Any]] = [{"min_value": 0.1}, {"max_wrong_merges": 0.1}, {"max_duplicate_rate": 0.1}]
+    for bounds in gated:
+        assert merge.run(settings, model="offline", options=Options(domains=("travel",)), **bounds).warnings
+    assert extraction.run(settings, model="offline", min_f1=0.1).warnings == (matchers.WEAK,)
 
 
 # ----------------------------------------------------------------------------------------------------- calibration

@@ -16,7 +16,8 @@ import yaml
 
 from docmem.cli import cli
 from docmem.config import Settings
-from docmem_evals import answer, people, recall
+from docmem_evals import answer, dialogues, matching, people, recall
+from docmem_evals.matching import Jaccard
 from tests.support.cli import Shell
 
 README = (Path(__file__).parents[2] / "evals" / "README.md").read_text(encoding="utf-8")
@@ -39,6 +40,13 @@ def test_three_cases_are_written_and_run_as_the_readme_says(shell: Shell, bakery
     assert done.code == 0, done.err
     assert re.search(r"^bakery\s+3\s", done.out, re.MULTILINE)
     assert shell("eval", "merge", "--cases", str(bakery), "--model", "offline").code == 0
+
+
+def test_the_corrected_order_of_the_readme_is_not_the_one_before(bakery: Path) -> None:
+    [wanted] = next(case for case in dialogues.extractions(bakery).cases if case.id == "corrected").expected.memories
+    assert matching.says(wanted, "The customer wants 20 rolls on Friday.", Jaccard())
+    for wrong in ("twelve rolls on Friday", "twenty rolls on Monday", "no rolls on Friday"):
+        assert not matching.says(wanted, f"The customer wants {wrong}.", Jaccard())
 
 
 def test_the_questions_of_the_readme_come_out_right(bakery: Path, indexed: Settings) -> None:

@@ -18,6 +18,12 @@ from docmem_evals.values import same_value
         ("1200 دينار", "١٢٠٠ دينار"),
         ("每人八千元", "每人八千元"),
         ("5:45", "5:45"),
+        ("2.500 Euro", "2500 EUR"),
+        ("每人八千元", "8,000元"),
+        ("عمّان", "عمان"),
+        ("Kraków", "krakow"),
+        ("-5", "-5 °C"),
+        ("10 May", "may 10"),
     ],
 )
 def test_a_value_is_the_same_however_it_is_written(one: str, other: str) -> None:
@@ -37,6 +43,10 @@ def test_a_value_is_the_same_however_it_is_written(one: str, other: str) -> None
         ("", "0"),
         ("5:45", "545"),
         ("3 and 4", "4 and 3"),
+        ("-5", "5"),
+        ("10 May", "10"),
+        ("10 May", "10 June"),
+        ("成都", "重庆"),
     ],
 )
 def test_other_values_are_others(one: str, other: str) -> None:
