@@ -14,6 +14,11 @@ from docmem import wording
 from docmem_evals import figures
 from docmem_evals.values import currency
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _WEEKDAYS = {
     word: n
     for row in (

@@ -53,20 +53,9 @@ MONTHS = _numbered(
 )
 """Names of months; without "may" and "mac", which are other words as well."""
 _MONTH_NAMES = [
-    "-",
-    "january",
-    "february",
-    "march",
-    "april",
-    "May",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
+    "-", "january", "february", "march", "april", "May", "june", "july", "august", "september", "october", "november",
     "december",
-]
+]  # fmt: skip
 _MAY = re.compile(r"(?<!\w)(?:May(?!\w)|may(?= \d))|(?<=\d )may(?!\w)")
 _ISO = re.compile(r"(?<![\d-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\d-])")
 _DOTTED = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})(?![\d.])")
