@@ -82,6 +82,7 @@ _ASKS_TO_FORGET = re.compile(
     re.IGNORECASE,
 )
 
+_ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _CLAUSE = re.compile(
     r"[,;:–—]\s|\s[-–—]\s|\s(?:but|although|though|while|and|aber|und|pero|mas|tapi|mais|et|y|e|dan)\s|，|；"
@@ -184,9 +185,20 @@ def heard(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def holds(turn: Turn, quote: str) -> bool:
-    """Whether a quote stands in a turn, however its white space, case, quotes and dashes are typed."""
-    wanted = _comparable(quote)
-    return bool(wanted) and wanted in _comparable(turn.text)
+    """Whether a quote stands in a turn, however its white space, case, quotes and dashes are typed.
+
+    What an ellipsis leaves out may be anything; the parts around it follow each other in the turn.
+    """
+    said = _comparable(turn.text)
+    if (wanted := _comparable(quote)) in said:
+        return bool(wanted)
+    at = 0
+    for part in (parts := _quoted_parts(quote)):
+        found = said.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return bool(parts)
 
 
 def answered(turn: Turn, window: Sequence[Turn]) -> Turn | None:
@@ -235,6 +247,11 @@ def _typed(text: str) -> str:
     """Typographic quotes and dashes as typed ones."""
     plain = normalized(text).translate({ord(char): "'" for char in "‘’‚‛`´"} | {ord(char): '"' for char in "“”„«»"})
     return re.sub("[‐-―]", "-", plain)
+
+
+def _quoted_parts(quote: str) -> list[str]:
+    """What of a quote is quoted: all of it, or what stands around its ellipses."""
+    return [part for each in _ELLIPSIS.split(_typed(quote)) if (part := _comparable(each))]
 
 
 def _comparable(text: str) -> str:
@@ -295,8 +312,8 @@ def is_speculation(text: str, *, cited: Sequence[Turn], quote: str | None) -> bo
 
 def _with_quote(quote: str | None, turn: Turn) -> list[str]:
     """The sentences of a turn that a quote stands in; all where it is in none, or there is none."""
-    wanted, there = _comparable(quote or ""), _sentences(turn.text)
-    return [each for each in there if wanted and wanted in _comparable(each)] or there
+    wanted, there = _quoted_parts(quote or ""), _sentences(turn.text)
+    return [each for each in there if any(part in _comparable(each) for part in wanted)] or there
 
 
 # ----------------------------------------------------------------------------------------------------------- values

@@ -63,12 +63,12 @@ class JobTable:
         self._write("clear", job)
 
     def listed(self, tenant: str) -> list[Letter]:
-        """A tenant's dead letters, newest first. Raises `DocmemError`."""
-        with (
-            db.session(self.settings, "reader") as connection,
-            db.tenant_transaction(connection, tenant) as cursor,
-        ):
-            rows = cursor.execute(_SQL()["listed"], {"tenant": tenant}).fetchall()
+        """A tenant's dead letters, newest first; none where no sync has made the index yet. Raises `DocmemError`."""
+        with db.session(self.settings, "reader") as connection:
+            if db.schema_version(connection) is None:
+                return []
+            with db.tenant_transaction(connection, tenant) as cursor:
+                rows = cursor.execute(_SQL()["listed"], {"tenant": tenant}).fetchall()
         return [Letter(tenant=tenant, **row) for row in rows]
 
     def _write(self, statement: str, job: Job, **values: Any) -> None:

@@ -168,6 +168,24 @@ def test_a_guess_is_no_statement(said: str, is_one: bool) -> None:
     assert not evidence.is_speculation("The user might travel to Japan.", cited=turns, quote=None)
 
 
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [
+        ("no stairs please… my knee is bad", True),
+        ("No stairs ... my knee is BAD.", True),
+        ("no stairs [...] bad", True),
+        ("…my knee is bad", True),
+        ("my knee is bad… no stairs", False),
+        ("no stairs… my hip is bad", False),
+        ("…", False),
+        ("", False),
+    ],
+)
+def test_a_quote_may_leave_something_out_but_not_turn_it_round(quote: str, stands: bool) -> None:
+    (turn,) = window(user("Hi! No stairs please, as ever, since my knee is bad."))
+    assert evidence.holds(turn, quote) is stands
+
+
 @given(
     st.lists(st.tuples(st.sampled_from(ROLES), st.text(max_size=30) | st.from_regex(r"[0-9., k]{1,9}")), max_size=4),
     st.text(max_size=30),

@@ -14,6 +14,7 @@ from docmem.dialogue import JsonlFolder
 from docmem.errors import ModelReplyError, ServerUnavailable
 from docmem.jobs import JobTable
 from docmem.model import Job
+from docmem.postgres import Server
 from docmem.prompt import Request
 from docmem.reply import Answer
 from docmem.scheduler import DeadLetter, Scheduler, Timing, consolidating, due
@@ -128,6 +129,13 @@ def test_jobs_lists_dead_letters_and_unusable_replies(
     text = shell("jobs").out
     assert "failed 6 times" in text
     assert "unusable reply of m" in text
+
+
+def test_before_the_first_sync_nothing_waits(shell: Shell, tenant: str, postgres_server: Server) -> None:
+    shell.set("DOCMEM_DSN", postgres_server.dsn("reader", database="postgres"))
+    ran = shell("jobs", tenant)
+    assert (ran.code, ran.out, ran.err) == (0, "none\n", "")
+    assert shell("jobs", tenant, "--json").json == {"jobs": [], "replies": []}
 
 
 def test_jobs_shows_the_replies_when_postgres_is_away(shell: Shell, settings: Settings, tenant: str) -> None:
