@@ -211,7 +211,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"\bfreigeb\w*\s+ohne|\bimmer\b[^.!?\n]{0,40}\b(?:genehmig\w*|freigeb\w*|überweis\w*|bezahl\w*|erstatt\w*)",
         r"\b(?:siempre|nunca)\b[^.!?\n]{0,40}\b(?:aprueb\w*|aprobar|autoriz\w*|reembols\w*|transfi\w*|pag(?:a|ar|ue))\b",
         r"\btoujours\b[^.!?\n]{0,40}\b(?:approuve\w*|autorise\w*|rembourse\w*|payer|paie)\b",
-        r"\b(?:selalu|sentiasa)\b[^.!?\n]{0,40}\b(?:setuju\w*|lulus\w*|bayar\w*|transfer\w*)\b|\bluluskan\b",
+        r"\b(?:selalu|sentiasa)\b[^.!?\n]{0,40}\b(?:setuju\w*|lulus\w*|(?:mem)?bayar\w*\s+(?:semua|setiap|apa|kepada|balik)|transfer\w*)\b|\bluluskan\b",
     )
 )
 # A form of answering is the user's own affair: language, tone, length, layout, units, names.

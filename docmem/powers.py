@@ -6,12 +6,15 @@ lever (pay, refund, consent, identity check, another person's booking) counts to
 nobody has to be asked, that staff should, that a third person may, that it is done by itself. A lever alone ("paid the
 deposit on 3 May") is a fact about the person, and so is a cue alone ("doesn't need a visa").
 
+In other languages it is the same with fewer words: levers and cues by language, in any order, read without accents.
+
 The patterns are in powers.txt.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,9 +23,22 @@ from itertools import islice
 
 _PART = re.compile(r"([A-Z_]+) = (.*)", re.DOTALL)
 _HARMLESS = "- "
-_SENTENCE_END = re.compile(r"[.!?\n]+(?=\s|$)")
+_SENTENCE_END = re.compile(r"[.!?\n]+(?=\s|$)|[。！？।؟]")
 _CUES = 8
 """Cues that are looked at in one sentence: who writes more means something by it, and time stays linear."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tongue:
+    """The words of one language, without accents."""
+
+    lever: re.Pattern[str]
+    thing: re.Pattern[str]
+    """What is a lever beside a strong cue alone: people pay, book and confirm in daily life as well."""
+    cue: re.Pattern[str]
+    strong: re.Pattern[str]
+    habit: re.Pattern[str]
+    """How a sentence begins that tells what the person does, or how answers look: "always" is no cue there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +47,17 @@ class _Patterns:
     lever: re.Pattern[str]
     cue: re.Pattern[str]
     harmless: tuple[re.Pattern[str], ...]
+    tongues: tuple[_Tongue, ...]
 
 
 def gives_power(text: str) -> bool:
     """Whether a statement, believed, decides about money, approvals, identity, tools or what other people may do."""
-    return any(pattern.search(text) for pattern in _patterns().powers) or any(
-        _has_lever_and_cue(sentence) for sentence in _SENTENCE_END.split(text)
-    )
+    if any(pattern.search(text) for pattern in _patterns().powers):
+        return True
+    sentences = _SENTENCE_END.split(text)
+    if any(map(_has_lever_and_cue, sentences)):
+        return True
+    return any(_has_foreign_power(_bare(sentence.strip())) for sentence in sentences)
 
 
 def without_harmless_phrases(text: str) -> str:
@@ -49,11 +69,31 @@ def without_harmless_phrases(text: str) -> str:
 
 def _has_lever_and_cue(sentence: str) -> bool:
     """Whether there is a lever beside a cue: the words of the cue itself are none."""
-    patterns = _patterns()
+    return _is_beside(_patterns().lever, _patterns().cue, sentence)
+
+
+def _has_foreign_power(sentence: str) -> bool:
     return any(
-        patterns.lever.search(sentence, 0, cue.start()) or patterns.lever.search(sentence, cue.end())
-        for cue in islice(patterns.cue.finditer(sentence), _CUES)
+        _is_beside(tongue.lever, tongue.strong, sentence)
+        or _is_beside(tongue.thing, tongue.strong, sentence)
+        or (_is_beside(tongue.lever, tongue.cue, sentence) and not tongue.habit.match(sentence))
+        for tongue in _patterns().tongues
     )
+
+
+def _is_beside(lever: re.Pattern[str], cue: re.Pattern[str], sentence: str) -> bool:
+    return any(
+        lever.search(sentence, 0, found.start()) or lever.search(sentence, found.end())
+        for found in islice(cue.finditer(sentence), _CUES)
+    )
+
+
+def _bare(text: str) -> str:
+    """Without accents and vowel signs, as people write who have no such keys: patterns are read so as well."""
+    if text.isascii():
+        return text
+    marks = (char for char in unicodedata.normalize("NFD", text) if unicodedata.category(char) != "Mn")
+    return unicodedata.normalize("NFC", "".join(marks))
 
 
 @cache
@@ -69,7 +109,15 @@ def _patterns() -> _Patterns:
         else:
             powers.append(_compiled(entry, parts))
     lever, cue = (_compiled(parts[name], {}) for name in ("LEVER", "CUE"))
-    return _Patterns(tuple(powers), lever, cue, tuple(harmless))
+    names = sorted(name.removeprefix("HABIT_") for name in parts if name.startswith("HABIT_"))
+    return _Patterns(tuple(powers), lever, cue, tuple(harmless), tuple(_tongue(name, parts) for name in names))
+
+
+def _tongue(name: str, parts: dict[str, str]) -> _Tongue:
+    lever, thing, cue, strong, habit = (
+        _compiled(_bare(parts[f"{part}_{name}"]), {}) for part in ("LEVER", "THING", "CUE", "STRONG", "HABIT")
+    )
+    return _Tongue(lever, thing, cue, strong, habit)
 
 
 def _compiled(pattern: str, parts: dict[str, str]) -> re.Pattern[str]:
