@@ -92,7 +92,8 @@ SELECT set_config('hnsw.ef_search', '200', true), set_config('hnsw.iterative_sca
 
 -- name: memories_by_vector
 -- The index of a set with very many vectors is over vectors of one dimension, which has to stand here as it stands
--- there.
+-- there. What nearly every row passes stands in `coalesce`, or the planner takes it for one in thousands and reads all
+-- rows rather than the index.
 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
        coalesce(m.valid_from, m.created_at) AS since,
        extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
@@ -102,8 +103,8 @@ JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
 WHERE m.tenant_id = %(tenant)s
   AND v.tenant_id = %(tenant)s
   AND v.set = %(set)s
-  AND v.projection_hash = m.projection_hash
-  AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
+  AND coalesce(v.projection_hash = m.projection_hash, false)
+  AND coalesce(vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec), false)
   AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
   AND m.kind = ANY (%(kinds)s::text[])
   AND (m.valid_from IS NULL OR m.valid_from <= now())

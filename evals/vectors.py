@@ -45,12 +45,12 @@ _DIMENSION = LocalEmbedder.dimension
 FILL = """
 INSERT INTO docmem.memory (tenant_id, id, path, blob, revision, subject, kind, text, importance, turns, supersedes,
                            meta, projection, projection_hash, tsv, created_at, updated_at)
-SELECT %(tenant)s, r.id, r.id, 'b', 'r', r.subject, 'fact', 'x', 5, '{}', '{}', '{}', 'x', 'h', '', now(), now()
+SELECT %(tenant)s, r.id, r.id, 'b', 'r', r.subject, 'fact', 'x', 5, '{}', '{}', '{}', 'x', r.id, '', now(), now()
 FROM unnest(%(ids)s::text[], %(subjects)s::text[]) AS r (id, subject)
 """
 VECTORS = """
 INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding)
-SELECT %(tenant)s, r.id, %(set)s, 'h', r.vector::halfvec
+SELECT %(tenant)s, r.id, %(set)s, r.id, r.vector::halfvec
 FROM unnest(%(ids)s::text[], %(vectors)s::text[]) AS r (id, vector)
 """
 SET = """
@@ -62,6 +62,9 @@ SELECT m.id FROM docmem.memory AS m JOIN docmem.memory_vector AS v ON v.tenant_i
 WHERE m.tenant_id = %(tenant)s AND (%(subject)s::text IS NULL OR m.subject = %(subject)s)
 ORDER BY v.embedding <=> %(vector)s::halfvec, m.id LIMIT %(k)s
 """
+
+
+SCANS = "SELECT idx_scan AS scans FROM pg_stat_user_indexes WHERE indexrelname = %(name)s"
 
 
 def texts(folder: Path) -> tuple[list[str], list[str]]:
@@ -188,6 +191,9 @@ def measure(settings: Settings, vectors: Sequence[array[float]], questions: Sequ
             tenant = chance.choice(sorted(sizes))
             asker.ask(small, tenant, vector, size=sizes[tenant])
         yield from (large, person, small)
+    with db.session(settings, "owner") as owner:
+        row = owner.execute(SCANS, {"name": hot.index_name(LARGE, name)}).fetchone()
+    print(f"searches through the index: {row['scans'] if row else 0}", file=sys.stderr)
 
 
 def main() -> int:

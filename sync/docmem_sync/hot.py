@@ -106,6 +106,7 @@ def _make(owner: psycopg.Connection[Any], tenant: str, name: str) -> bool:
     owner.execute(_SQL()["memory"])
     dimension = int(name.rstrip("+").split("/")[-2])
     _run(owner, "create", name=index, dimension=dimension, tenant=tenant, set=name)
+    owner.execute(_SQL()["analyze"])  # after a first, large sync the planner knows no rows yet, and would read all
     _log.info("%s: an index over the vectors of %s is made", tenant, name)
     return True
 

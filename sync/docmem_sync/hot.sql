@@ -26,6 +26,9 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON docmem.memory_vector
 USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops)
 WHERE tenant_id = {tenant} AND set = {set};
 
+-- name: analyze
+ANALYZE docmem.memory, docmem.memory_vector;
+
 -- name: drop
 DROP INDEX CONCURRENTLY IF EXISTS docmem.{name};
 

@@ -12,13 +12,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from docmem import db, recall, repository
+from docmem import db, index, recall, repository
 from docmem import embedding as vectors
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder, TextRefused
 from docmem.erasure import Target
 from docmem.errors import ConfigError, ModelUnavailable
 from docmem.files import render_memory
+from docmem.model import KINDS
 from docmem.patience import Patience
 from docmem.postgres import Server
 from docmem.sql import load
@@ -398,6 +399,43 @@ def test_a_set_gets_an_index_when_it_is_large_and_loses_it_when_it_is_small(
     sync_tenant(indexed, "acme", embedder=Counting(), confirm_deletes=True)
     assert hot_indexes(indexed) == []
     assert rows(indexed, "SELECT indexed FROM docmem.vector_set") == [{"indexed": False}]
+
+
+def test_a_search_of_a_whole_large_tenant_goes_through_its_index(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planner took conditions that every row passes for rare ones, and read all rows."""
+    monkeypatch.setattr(hot, "HOT", 3_000)
+    sync_tenant(indexed, "acme")
+    with closing(db.connect(indexed, "sync")) as connection:
+        with db.tenant_transaction(connection, "acme") as cursor:
+            for statement in LARGE:
+                cursor.execute(statement)
+        hot.settle(indexed, connection, "acme")
+    scope = index.Scope(None, None, KINDS, dict.fromkeys(KINDS))
+    vector = str([1.0] * 8)
+    values = {"tenant": "acme", "vector": vector, "dimension": 8, "set": "counting/8/1", "limit": 30}
+    with closing(db.connect(indexed, "reader")) as connection:
+        client = psycopg.ClientCursor(connection)
+        query = client.mogrify(
+            "EXPLAIN " + load("docmem", "index.sql")["memories_by_vector"], {**values, **scope.parameters()}
+        )
+        with db.tenant_transaction(connection, "acme") as cursor:
+            plan = "\n".join(str(row["QUERY PLAN"]) for row in cursor.execute(query.encode()))
+    assert hot.index_name("acme", "counting/8/1") in plan, plan
+
+
+LARGE = (
+    "INSERT INTO docmem.memory (tenant_id, id, path, blob, revision, subject, kind, text, importance, turns, "
+    "supersedes, meta, projection, projection_hash, tsv, created_at, updated_at) SELECT "
+    "'acme', n, n, 'b', 'r', 's' || n / 20, 'fact', 'x', 5, '{}', '{}', '{}', 'x', n, '', now(), now() "
+    "FROM generate_series(1, 3000) AS n",
+    "INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding) "
+    "SELECT 'acme', n, 'counting/8/1', n, ARRAY[n % 7, n % 11, n % 13, n % 17, n % 19, n % 23, n % 29, 1]::halfvec "
+    "FROM generate_series(1, 3000) AS n",
+    "INSERT INTO docmem.vector_set (tenant_id, set, serves, indexed, used_at) "
+    "VALUES ('acme', 'counting/8/1', true, false, now())",
+)
 
 
 def test_erasing_a_tenant_takes_its_index_along(indexed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
