@@ -699,7 +699,7 @@ def _hold(run: _Run, plan: _Plan, view: _View) -> _Plan:
         subject=run.job.subject,
         held=plan.held,
         files=lambda held: _held_files(held.rulings, held.entries, view),
-        message=trailers.message(f"Held for review: {trailers.encode(run.job.thread)}", _trailers(run, plan)),
+        message=trailers.message("Held for review", _trailers(run, plan)),
         now=run.now,
     )
     return replace(plan, review=waits_in)
@@ -709,7 +709,7 @@ def _message(run: _Run, plan: _Plan) -> str:
     counts = plan.operations
     done = [f"{counts[op]} {word}" for op, word in _DONE.items() if counts.get(op)]
     what = ", ".join([*done, *(["profile"] if plan.merge.changes() else [])]) or plan.outcome.replace("_", " ")
-    return trailers.message(f"Consolidate {trailers.encode(run.job.thread)}: {what}", _trailers(run, plan))
+    return trailers.message(f"Consolidate: {what}", _trailers(run, plan))
 
 
 _DONE = {"create": "created", "update": "updated", "delete": "deleted"}

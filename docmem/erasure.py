@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,10 @@ _KEY = re.compile(r"[0-9a-f]{16,}")
 _KEY_BYTES = re.compile(rb"[0-9a-f]{16}")
 _TELLING = 12
 """A shorter text is found in other people's files by chance."""
+_RUN = 4
+"""So many words in a row are told from chance, in the message of a commit that changed what is erased."""
 _SAID_NOTHING_ELSE = b"Erased\n"
+_NAMING_THREAD = re.compile(rb"(Consolidate|Held for review|Revert thread):? (\S+?)(?=:? |:?$)")
 _CITED = r"thread: [\"']?{}[\"']?[,}}\s]"
 
 
@@ -275,10 +278,11 @@ def _superseding(repository: Repository, target: Target, paths: Iterable[str]) -
 
 @dataclass(frozen=True)
 class Erasing:
-    """The rule of `git.rewrite`. `read` gives a blob's bytes."""
+    """The rule of `git.rewrite`. `read` gives a blob's bytes. `quoting` gathers the messages that stay and quote."""
 
     content: Content
     read: Callable[[str], bytes]
+    quoting: list[bytes] = field(default_factory=list)
 
     def is_gone(self, path: str) -> bool:
         """Whether a path lies in the erased subject's folder."""
@@ -304,10 +308,22 @@ class Erasing:
         return data
 
     def message(self, message: bytes, *, touched: bool, emptied: bool) -> bytes:
-        """A commit that did nothing else says so; another one loses the lines that name what went."""
+        """A commit that did nothing else says so; another one loses the lines that name what went, and its quotes.
+
+        What a commit says that had nothing to do with it stays, and is counted where it quotes.
+        """
         if emptied:
             return _SAID_NOTHING_ELSE
-        kept = [line for line in message.splitlines(keepends=True) if not self._tells(line)]
+        lines = [self._without_thread(line) for line in message.splitlines(keepends=True)]
+        gone = {number for number, line in enumerate(lines) if self._tells(line)}
+        quotes = self._quoting(lines) - gone
+        if touched:
+            gone |= quotes
+        elif quotes:
+            self.quoting.append(message)
+        kept = [line for number, line in enumerate(lines) if number not in gone]
+        if 0 in gone:
+            kept.insert(0, _SAID_NOTHING_ELSE)
         return b"".join(kept) if any(line.strip() for line in kept) else _SAID_NOTHING_ELSE
 
     def _tells(self, line: bytes) -> bool:
@@ -319,7 +335,54 @@ class Erasing:
 
     @cached_property
     def _needles(self) -> list[bytes]:
-        return [needle.encode() for needle in self.content.names | self.content.texts]
+        target = self.content.target
+        start = (
+            {target.value[:_TELLING]} if target.kind == "subject" else set()
+        )  # as docmem's own subject lines have it
+        return [needle.encode() for needle in self.content.names | self.content.texts | start]
+
+    def _without_thread(self, line: bytes) -> bytes:
+        """docmem put a conversation's id into the subject line once; people may quote one anywhere."""
+        found = _NAMING_THREAD.match(line)
+        if found is not None and found[2] in self._threads:
+            line = found[1] + line[found.end() :]
+        is_trailer = line.strip() in self._trailers
+        for thread in self._threads if not is_trailer else ():
+            if len(thread) >= _TELLING and thread in line:  # not as a part of somebody else's
+                line = re.sub(rb"(?<![\w%+-])" + re.escape(thread) + rb"(?![\w%+-])", b"(erased)", line)
+        return line
+
+    @cached_property
+    def _threads(self) -> frozenset[bytes]:
+        """As they are, and as they are written in a message."""
+        both = ((thread, trailers.encode(thread)) for thread in self.content.threads)
+        return frozenset(name.encode("utf-8", "replace") for names_ in both for name in names_)
+
+    def _quoting(self, lines: Sequence[bytes]) -> set[int]:
+        """Which lines share a run of words with an erased text."""
+        told = [(word, number) for number, line in enumerate(lines) for word in _words(line.decode("utf-8", "replace"))]
+        found: set[int] = set()
+        for at in range(len(told)):
+            for length in self._runs:
+                part = told[at : at + length]
+                if tuple(word for word, _ in part) in self._runs[length]:
+                    found |= {number for _, number in part}
+        return found
+
+    @cached_property
+    def _runs(self) -> dict[int, set[tuple[str, ...]]]:
+        """The runs of words that tell a text, by how many they are: `_RUN`, or all of a shorter one."""
+        runs: dict[int, set[tuple[str, ...]]] = {}
+        for words in map(_words, self.content.texts):
+            length = min(_RUN, len(words))
+            if length > 1:
+                starts = range(len(words) - length + 1)
+                runs.setdefault(length, set()).update(tuple(words[at : at + length]) for at in starts)
+        return runs
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _without_operations(data: bytes, gone: frozenset[str]) -> bytes:

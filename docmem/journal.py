@@ -25,7 +25,8 @@ Step: TypeAlias = Literal["begun", "rewritten", "swapped", "pruned", "unindexed"
 class Journal:
     """One erase under way. `commits`: old to new. `moves`: ref to (old, new), None where it isn't there.
 
-    `failed`: conversations about the subject that wait or failed, of which no commit tells.
+    `failed`: conversations about the subject that wait or failed, of which no commit tells. `quoting`: commit
+    messages that stay and quote what is erased.
     """
 
     tenant: str
@@ -40,6 +41,7 @@ class Journal:
     blobs: tuple[str, ...] = ()
     reviews: int = 0
     elsewhere: int = 0
+    quoting: int = 0
     commits: Mapping[str, str] = field(default_factory=dict)
     moves: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)

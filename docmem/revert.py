@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from docmem import files, git, history, layout, pairs, trailers, transplant
+from docmem import files, git, history, layout, pairs, transplant
 from docmem.errors import Conflict, InputError, NotFound
 from docmem.git import Author, Commit
 from docmem.repository import Repository, Snapshot
@@ -211,7 +211,7 @@ def _applied(repository: Repository, planned: Plan, *, now: datetime, author: Au
 
 
 def _message(planned: Plan) -> str:
-    what = f"thread {trailers.encode(planned.thread)}" if planned.thread else planned.targets[0][:12]
+    what = "a conversation" if planned.thread else planned.targets[0][:12]
     reverts = "".join(f"{history.REVERTS}: {commit}\n" for commit in planned.targets)
     deletes = f"Docmem-Deletes: {planned.deletes}\n" if planned.deletes else ""
     return f"Revert {what}\n\n{reverts}{deletes}"

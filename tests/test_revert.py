@@ -283,7 +283,7 @@ def test_a_large_revert_announces_what_it_deletes(settings: Settings, repo: Repo
     learn(settings, "web-7", rendered(*(memory(f"Statement {n}.", number=n) for n in range(30))))
     take_back(repo, "web-7")
     [commit] = git.history(repo.git_dir, repo.head() or "", limit=1)
-    assert (commit.subject, commit.trailer("Docmem-Deletes")) == ("Revert thread web-7", "30")
+    assert (commit.subject, commit.trailer("Docmem-Deletes")) == ("Revert a conversation", "30")
 
 
 def test_to_learn_again_the_watermark_goes_back_and_nothing_is_held_against_it(

@@ -153,6 +153,8 @@ def _print_receipt(receipt: dict[str, Any]) -> None:
         f" rows; {receipt['commits']} commits have new ids"
     )
     click.echo(f"found afterwards: {receipt['verified']['found']}")
+    if receipt["messages"]:
+        note(f"  {receipt['messages']} messages of other commits may still quote what was erased: see docmem log")
     for where in receipt["out_of_reach"]:
         note(f"  not reached from here: {where}")
 

@@ -209,6 +209,7 @@ class _Erase:
             step="rewritten",
             moves=moves,
             commits={old: new for old, new in rewritten.commits.items() if old != new},
+            quoting=len(rule.quoting),
             rebuild=erasure.touches_others(self._aside(repo), old, new),
         )
         return journal.write(self.settings, with_map)
@@ -330,6 +331,7 @@ class _Erase:
             "reviews": state.reviews,
             "rows": dict(state.rows),
             "elsewhere": state.elsewhere,
+            "messages": state.quoting,
             "revision": revision,
             "verified": found.as_json(),
             "out_of_reach": [*OUT_OF_REACH, *([upstream] if upstream else [])],

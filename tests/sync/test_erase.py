@@ -546,3 +546,27 @@ def test_failed_replies_of_conversations_that_never_were_committed_go(indexed: S
     assert erase.verify(indexed, "acme", frozenset([new])).audit == 1
     assert erase.erase(indexed, "acme", Target("subject", new), now=NOW)["verified"] == NOTHING
     assert [entry["thread"] for entry in audit.entries(indexed, "acme")] == ["c2"]
+
+
+def test_messages_lose_conversations_and_quotes_and_those_of_others_are_counted(
+    indexed: Settings, repo: Repository
+) -> None:
+    """Older stores named the conversation in the subject line; a person may quote what they correct."""
+    tram = memory("Ana takes the night tram to her mother.", number=9, source=Source("web-ana-0001", ("t2",), "tram"))
+    said = "Docmem-Thread: web-ana-0001\nDocmem-Turns: t2\n"
+    put(
+        indexed,
+        "acme",
+        rendered(tram, replace(SKI, text="Bob skis.")),
+        f"Consolidate web-ana-0001: 1 created\n\n{said}",
+    )
+    both = rendered(replace(tram, text="Ana takes the tram."), SKI)
+    put(indexed, "acme", both, "No, Ana takes the night\ntram, says Priya\n\nAnd Bob's too.\n")
+    put(indexed, "acme", {"knowledge/b.md": b"# B\n"}, "As web-ana-0001 said\n\nShe takes the night tram to work.\n")
+    receipt = erase.erase(indexed, "acme", Target("subject", ANA), now=NOW)
+    assert_gone(indexed, repo)
+    assert receipt["messages"] == 1
+    objects = [data for _, kind, data in git.objects(repo.git_dir) if kind == "commit"]
+    assert not [data for data in objects if b"night\ntram" in data]
+    subjects = [entry.subject for entry in history.log(repo, limit=3)]
+    assert subjects == ["As (erased) said", "Erased", "Consolidate: 1 created"]
