@@ -267,6 +267,20 @@ _NO_FORM = re.compile(
     _FLAGS,
 )
 """What an order about answers doesn't speak of."""
+_SHOWS = re.compile(
+    r"""\s*(?:please,?\s+|always\s+|never\s+|don't\s+|do\s+not\s+)*(?:give|show|list|provide|include|mention|explain|
+        describe|quote|state|write|use|send|name|format|summari[sz]e|present|prefer)\b""",
+    _FLAGS,
+)
+_TOPIC = re.compile(
+    r"""\b(?:(?:refund|cancellation|payment|discount|transfer|upgrade|invoice|purchase|credit|approval|charge|waiver)\s+
+        (?:conditions?|terms|rules|deadlines?|options|dates|methods|fees|times|amounts|polic(?:y|ies))|
+        (?:sql|shell|bash|api|powershell|terminal)\s+(?:quer(?:y|ies)|examples?|code|commands?|snippets?|scripts?|statements?|
+    docs|calls)|
+        commands?\s+(?:for|in)\s+\w+|sql|bash|shell|scripts?)\b(?!\s+(?:to|on|against|access|from|at)\b)""",
+    _FLAGS,
+)
+"""What answers may be about, though the same words are levers where something is done with them."""
 _SENTENCE = re.compile(r"[.!?\n]+\s*")
 _IS_A_FACT = re.compile(
     r"^(?!(?:the\s+)?(?:agents?|assistants?|staff|support|employees?|everyone|you|we|it|this|that|there)\b)"
@@ -302,6 +316,8 @@ def _orders_or_gives_power(text: str) -> bool:
 
 
 def _orders(plain: str) -> bool:
+    if _SHOWS.match(plain):
+        plain = _TOPIC.sub("topic", plain)
     found = [number for number, pattern in enumerate(_PATTERNS) if pattern.search(plain)]
     if found and set(found) <= _SOFT and (_HABIT.search(plain) or not _HARD_LEVERS.search(plain)):
         return not (_is_about_answers(plain) or _ABOUT_THE_PERSON.search(plain) or _IS_A_FACT.search(plain))
