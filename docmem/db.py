@@ -253,8 +253,8 @@ def schema_version(connection: psycopg.Connection[Any]) -> int | None:
             row = cursor.execute(_SQL()["schema_version"]).fetchone()
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
         return None
-    except psycopg.errors.InsufficientPrivilege:
-        raise _no_rights(connection, "") from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _no_rights(connection, error.diag.message_primary or "") from None
     assert row is not None
     return int(row["version"])
 
