@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from docmem.model import Kind, Role, Turn
 from docmem.schema import Text, Time
@@ -62,6 +62,28 @@ class Card(Strict):
     locale: Text | None = None
     lifecycle_stage: Text | None = None
     attributes: dict[str, Text] = Field(default_factory=dict)
+    wordings: dict[str, tuple[Text, ...]] = Field(default_factory=dict)
+    """What else is right, by key. Written as a list in the value's place: `home_city: [成都, Chengdu]`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_lists(cls, value: Any) -> Any:
+        """The first of several wordings as the value, the others beside it."""
+        if not isinstance(value, dict):
+            return value
+        if "wordings" in value:
+            raise ValueError("wordings: this key isn't known; give several wordings as a list in the value's place")
+        attributes = value.get("attributes")
+        pairs = [*value.items(), *(attributes.items() if isinstance(attributes, dict) else ())]
+        several = {name: tuple(given[1:]) for name, given in pairs if isinstance(given, list) and given}
+        first = {name: _first(given) for name, given in value.items()}
+        if isinstance(attributes, dict):
+            first["attributes"] = {name: _first(given) for name, given in attributes.items()}
+        return {**first, "wordings": several} if several else first
+
+    def accepted(self, key: str) -> tuple[str, ...]:
+        """The wordings of a value that are all right."""
+        return (self.values[key], *self.wordings.get(key, ()))
 
     @property
     def values(self) -> dict[str, str]:
@@ -75,22 +97,31 @@ class Card(Strict):
         return "lifecycle_stage" in fields_given(self)
 
 
+def _first(given: Any) -> Any:
+    return given[0] if isinstance(given, list) and given else given
+
+
 _Statement = Annotated[tuple[Text, ...], BeforeValidator(_as_wordings), Field(min_length=1)]
 
 
 class Keeps(Strict):
-    """What should be extracted."""
+    """What should be extracted. `optional`: what may be, and needn't."""
 
     memories: tuple[_Statement, ...] = ()
+    optional: tuple[_Statement, ...] = ()
     profile: Card = Card()
 
 
 class Changes(Strict):
-    """What should become of what is known. Memories that are known are named by their number, from 1."""
+    """What should become of what is known. Memories that are known are named by their number, from 1.
+
+    `optional`: what may be kept besides, and needn't; what was to be deleted may also have become one of these.
+    """
 
     creates: tuple[_Statement, ...] = ()
     updates: dict[str, _Statement] = Field(default_factory=dict)
     deletes: tuple[int, ...] = ()
+    optional: tuple[_Statement, ...] = ()
     profile: Card = Card()
 
 
@@ -165,6 +196,7 @@ class MergeCase:
     updates: Mapping[int, Wordings]
     deletes: frozenset[int]
     card: Card
+    optional: tuple[Wordings, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,6 +220,8 @@ def extractions(folder: Path | None = None) -> Dataset:
     found = files("extraction", folder)
     read = [(file, file.read(_Extractions)) for file in found.files]
     _refuse_doubles((file, head.cases) for file, head in read)
+    for file, head in read:
+        _refuse_undeclared(file, head, head.cases)
     cases = [_case(head, entry) for _, head in read for entry in head.cases]
     return Dataset(tuple(cases), found.name)
 
@@ -197,12 +231,41 @@ def merges(folder: Path | None = None) -> MergeDataset:
     found = files("merge", folder)
     read = [(file, file.read(_Merges)) for file in found.files]
     _refuse_doubles((file, head.cases) for file, head in read)
+    for file, head in read:
+        _refuse_undeclared(file, head, head.cases)
     cases = [_merge_case(file, head, number) for file, head in read for number in range(len(head.cases))]
     return MergeDataset(tuple(cases), found.name)
 
 
 def _refuse_doubles(read: Iterator[tuple[File, tuple[Any, ...]]]) -> None:
     unique((file, ("cases", number, "id"), entry.id) for file, entries in read for number, entry in enumerate(entries))
+
+
+def _refuse_undeclared(file: File, head: Head, entries: Sequence[_Extraction | _Merge]) -> None:
+    """A model is asked for what a file declares and nothing else: what isn't declared would be missed for ever."""
+    if not entries:
+        raise file.error("cases: there is no case in it", ("cases",))
+    if not head.topics:
+        raise file.error("topics: say what is to be remembered, at least one topic with a name and a description")
+    declared = {attribute.key for attribute in head.attributes}
+    topics = {topic.name for topic in head.topics}
+    for number, entry in enumerate(entries):
+        place: tuple[int | str, ...] = ("cases", number)
+        cards = {("profile",): entry.profile, ("expected", "profile"): entry.expected.profile}
+        for at, card in cards.items():
+            for key in card.attributes:
+                if key not in declared:
+                    there = f"there are {', '.join(sorted(declared))}" if declared else "there are none"
+                    raise file.error(
+                        f"{key!r} is no attribute that the file declares under `attributes` ({there})",
+                        (*place, *at, "attributes", key),
+                    )
+        for position, known in enumerate(entry.known):
+            if known.topic is not None and known.topic not in topics:
+                raise file.error(
+                    f"{known.topic!r} is no topic of this file ({', '.join(sorted(topics))})",
+                    (*place, "known", position, "topic"),
+                )
 
 
 def _case(head: Head, entry: _Extraction) -> Case:
@@ -241,6 +304,7 @@ def _merge_case(file: File, head: _Merges, number: int) -> MergeCase:
         updates=updates,
         deletes=frozenset(deletes),
         card=wanted.profile,
+        optional=wanted.optional,
     )
 
 

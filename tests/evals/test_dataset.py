@@ -73,6 +73,17 @@ SECOND = CASE.replace("id: a", "id: b")
         (HEAD + CASE + "  - id: c\n   says: []\n", r"mine\.yaml, line 9"),
         ("task: extract\n" + HEAD + CASE, r"line 1: task: 'extract' is none of"),
         (HEAD.replace("description", "descripton") + CASE, r"line 3: topics\.0\.descripton"),
+        (
+            HEAD.replace("cases:", "attributes:\n  - {key: allergy, description: What}\ncases:")
+            + CASE.replace("}", ", profile: {attributes: {alergy: nuts}}}"),
+            r"line 9: 'alergy' is no attribute that the file declares .*there are allergy",
+        ),
+        ("domain: mine\ncases:\n" + CASE, r"mine\.yaml, line 1: topics: say what is to be remembered"),
+        (HEAD.replace("cases:", "cases: []"), r"mine\.yaml, line 4: cases: there is no case in it"),
+        (
+            HEAD + CASE.replace("expected", "known: [{text: Vegan., topic: fod}]\n    expected"),
+            r"line 7: 'fod' is no topic",
+        ),
         (HEAD + CASE.replace("expected", "at: yesterday\n    expected"), r"line 7: cases\.0\.at"),
     ],
 )

@@ -105,6 +105,41 @@ def test_counts_are_those_that_one_finds_by_hand() -> None:
     assert (metrics["routing_accuracy"], metrics["attribute_f1"]) == (0, 0)
 
 
+def test_what_is_optional_is_neither_missed_nor_junk() -> None:
+    case = case_("travel-third-party")
+    loves, friend = made("The traveller loves cruises."), made("The traveller's friend hates cruises.")
+    for texts in ([loves], [loves, friend]):
+        found = scorer.score(case, texts, NO_PROFILE, Jaccard())
+        assert found.problems == ()
+        assert scorer.metrics([found.counts])["f1"] == 1
+    twice = scorer.score(case, [loves, friend, friend], NO_PROFILE, Jaccard())
+    assert twice.counts["extracted"] == 2
+
+
+@pytest.mark.parametrize(
+    ("case", "key", "value"),
+    [
+        ("chinese-home", "home_city", "Chengdu"),
+        ("arabic-home", "home_city", "عمان"),
+        ("chinese-numbers", "budget", "8,000元"),
+        ("german-numbers", "budget", "2500 EUR"),
+    ],
+)
+def test_a_value_may_have_several_wordings(case: str, key: str, value: str) -> None:
+    patch = NO_PROFILE.model_copy(update={"attributes": [AttributePair(key=key, value=value)]})
+    assert scorer.score(case_(case), [], patch, Jaccard()).counts["values_right"] == 1
+
+
+def test_a_language_may_be_a_code() -> None:
+    patch = NO_PROFILE.model_copy(update={"preferred_language": "ms"})
+    [case] = [
+        each
+        for each in CASES
+        if each.language == "en" and "ms" in each.expected.profile.wordings.get("preferred_language", ())
+    ]
+    assert scorer.score(case, [], patch, Jaccard()).counts["values_right"] == 1
+
+
 def test_a_fact_that_reached_the_profile_is_routed_whatever_its_value() -> None:
     case = case_("travel-home")  # lives in Penang
     patch = NO_PROFILE.model_copy(update={"attributes": [AttributePair(key="home_city", value="Ipoh")]})

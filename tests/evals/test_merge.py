@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,11 @@ def case(**expected: Any) -> MergeCase:
     )  # fmt: skip
 
 
+def known(text: str, **expected: Any) -> MergeCase:
+    """A case with this memory, and one that has nothing to do with it."""
+    return replace(case(**expected), known=tuple(dialogues.Known(text=each) for each in (text, KNOWN[0])))
+
+
 def kept(*changes: tuple[int, str | None]) -> dict[int, str | None]:
     return {**dict(enumerate(KNOWN)), **dict(changes)}
 
@@ -228,6 +234,70 @@ def test_an_update_that_says_something_else_than_expected_is_none() -> None:
     moved = case(updates={0: ("The person lives in Ghent.",)})
     found = judged(moved, Outcome(kept((0, "The person sold a house, a car and a horse."))))
     assert (found.counts["updates_right"], found.counts["wrong_merges"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The project uses MySQL 8. The project uses Postgres 17.",
+        "The project uses MySQL 8 on Linux, and the project uses Postgres 17 on Linux.",
+        "The project uses Postgres 16 on Linux.",
+        "The project uses Postgres 17.",
+        "The project doesn't use Postgres 17 on Linux.",
+        "The project uses Postgres 17 on Linux and the person lives in Porto.",
+    ],
+    ids=["both", "both in one sentence", "another number", "a name less", "denied", "another's"],
+)
+def test_an_update_says_all_that_was_expected_and_no_more_what_it_replaced(text: str) -> None:
+    wanted = known("The project uses MySQL 8 on Linux.", updates={0: ("The project uses Postgres 17 on Linux.",)})
+    found = judged(wanted, Outcome({0: text, 1: KNOWN[0]}))
+    assert (found.counts["updates_right"], found.counts["wrong_merges"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The project uses Postgres 17 on Linux.", "The project uses Postgres 17 on Linux instead of MySQL 8."],
+)
+def test_an_update_may_tell_what_was_before(text: str) -> None:
+    wanted = known("The project uses MySQL 8 on Linux.", updates={0: ("The project uses Postgres 17 on Linux.",)})
+    found = judged(wanted, Outcome({0: text, 1: KNOWN[0]}))
+    assert (found.counts["updates_right"], found.counts["wrong_merges"], found.problems) == (1, 0, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The person plays chess on Mondays.",
+        "The person plays chess on Fridays and bought a boat.",
+        "The person plays chess.",
+        "The person doesn't play chess on Fridays.",
+    ],
+    ids=["another day", "added to", "taken from", "denied"],
+)
+def test_a_memory_changed_where_nothing_was_to_change_is_damage(text: str) -> None:
+    found = judged(case(), Outcome(kept((1, text))))
+    assert found.counts["wrong_merges"] == 1
+    assert found.problems == (f"wrong merge: {KNOWN[1]} → {text}",)
+
+
+def test_a_new_memory_with_another_number_repeats_none() -> None:
+    wanted = known("The customer's laptop runs 3.9.", creates=(("The customer's phone runs 4.1.",),))
+    found = judged(wanted, Outcome({0: wanted.known[0].text, 1: KNOWN[0]}, created=("The customer's phone runs 4.1.",)))
+    assert (found.counts["new_right"], found.problems) == (1, ())
+    loose = judged(known("The customer's laptop runs 3.9."), Outcome(
+        {0: "The customer's laptop runs 3.9.", 1: KNOWN[0]}, created=("The customer's phone runs 4.1.",)
+    ))  # fmt: skip
+    assert loose.counts["duplicates"] == 0
+
+
+def test_what_is_optional_is_neither_required_nor_too_much() -> None:
+    wanted = case(deletes=frozenset({1}), optional=(("The club decides when chess is played.",),))
+    without = judged(wanted, Outcome(kept((1, None))))
+    beside = judged(wanted, Outcome(kept((1, None)), created=("The club decides when chess is played.",)))
+    turned = judged(wanted, Outcome(kept((1, "The club decides when chess is played."))))
+    for found in (without, beside, turned):
+        assert found.problems == ()
+        assert scorer.metrics([found.counts])["value"] == 1
 
 
 CREATED = st.sampled_from([*KNOWN, "The person swims on Mondays.", "The person owns a kite."])

@@ -1,7 +1,7 @@
 """What was extracted of a window, against what a careful person would keep.
 
 Counts are summed over all cases (micro averages), so that a case with three statements weighs three. Only creates and
-updates count as extracted; what is already known is no new find.
+updates count as extracted; what is already known is no new find, and what a case calls optional counts nowhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from docmem_evals.counting import Counts, total
 from docmem_evals.dialogues import Card, Case
 from docmem_evals.matching import Matcher, contained, pairs
 from docmem_evals.samples import Judged
-from docmem_evals.values import same_value
+from docmem_evals.values import any_value
 
 SUPPORTED = 0.5
 """Share of a statement's words that its cited turns must hold for it to have evidence."""
@@ -29,9 +29,12 @@ def score(case: Case, operations: Sequence[Operation], profile: ProfilePatch, ma
     expected = case.expected.memories
     claimed = pairs(expected, texts, matcher)
     loose = [operation for number, operation in enumerate(made) if number not in claimed.values()]
+    spare = pairs(case.expected.optional, [operation.text for operation in loose], matcher).values()
+    loose = [operation for number, operation in enumerate(loose) if number not in spare]
     junk = [operation.text for operation in loose if not has_evidence(operation, case)]
-    wanted, found = case.expected.profile.values, values(profile)
-    right = {key for key, value in wanted.items() if key in found and same_value(value, found[key])}
+    card = case.expected.profile
+    wanted, found = card.values, values(profile)
+    right = {key for key in wanted if key in found and any_value(card.accepted(key), found[key])}
     problems = [
         *(f"missed: {expected[number][0]}" for number in range(len(expected)) if number not in claimed),
         *(f"junk: {text}" for text in junk),
@@ -42,7 +45,7 @@ def score(case: Case, operations: Sequence[Operation], profile: ProfilePatch, ma
     return Judged(
         counts={
             "matched": len(claimed),
-            "extracted": len(made),
+            "extracted": len(made) - len(spare),
             "expected": len(expected),
             "junk": len(junk),
             "values_right": len(right),
