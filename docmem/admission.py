@@ -739,24 +739,22 @@ def _given_quote(proposal: Proposal) -> str:
     return (proposal.operation.quote or "").strip()
 
 
+def _confirmed(proposal: Proposal, case: Case) -> list[Turn]:
+    """What of the assistant's turns the cited ones of the user's confirm."""
+    text = _text(proposal) if _states(proposal) else ""
+    found = [evidence.confirmed(text, turn, case.window.turns) for turn in _user_turns(proposal, case)]
+    return [turn for turn in found if turn is not None]
+
+
 def _heard_turns(proposal: Proposal, case: Case) -> list[Turn]:
-    """The cited turns, and the assistant's turns that cited ones of the user's confirm."""
-    cited = case.evidence(proposal)
-    confirmed = [evidence.answered(turn, case.window.turns) for turn in cited if turn.role == "user"]
-    return [*cited, *(turn for turn in confirmed if turn is not None)]
+    """The cited turns, and what cited ones of the user's confirm."""
+    return [*case.evidence(proposal), *_confirmed(proposal, case)]
 
 
 def _is_quoted(proposal: Proposal, case: Case) -> bool:
-    """Whether the quote stands in a cited turn of the user's, or in one that it confirms."""
-    quote, cited = _given_quote(proposal), set(proposal.operation.evidence_turns)
-    confirmed = {
-        turn.id for each in _user_turns(proposal, case) if (turn := evidence.answered(each, case.window.turns))
-    }
-    return any(
-        evidence.holds(turn, quote)
-        for turn in case.window.turns
-        if turn.id in confirmed or (turn.id in cited and turn.role == "user")
-    )
+    """Whether the quote stands in a cited turn of the user's, or in what it confirms."""
+    heard = [*_user_turns(proposal, case), *_confirmed(proposal, case)]
+    return any(evidence.holds(turn, _given_quote(proposal)) for turn in heard)
 
 
 def _is_asked_for(proposal: Proposal, case: Case) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -51,21 +51,48 @@ _ACKNOWLEDGING = re.compile(
     r"awesome|fine|hmm?|oh|ah|lol|haha|cheers|much|so|very|wow|welcome|night|morning|evening|danke|merci|gracias|"
     r"obrigad[oa]|terima|kasih|grazie|tak"
 )
-_OPENING = r"^(?:(?:oh|ah|um|well|hi|hey|hello|ok|okay|great|perfect|thanks|thank you|lovely)\b[\s,.!…-]*)*"
+_OPENING = (
+    r"^(?:(?:oh|ah|um|hm+|well|hi|hey|hello|ok|okay|great|perfect|thanks|thank you|lovely|honestly|actually|sorry|"
+    r"ach)\b[\s,.!…-]*)*"
+)
 _AFFIRMS = re.compile(
-    _OPENING + r"(?:yes|yep|yeah|yup|yess|correct|right|exactly|indeed|sure|absolutely|definitely|certainly|of course|"
+    _OPENING
+    + r"(?:(?:yes|yep|yeah|yup|yess|correct|right|exactly|indeed|sure|absolutely|definitely|certainly|of course|"
+    r"obviously|naturally|totally|for sure|you bet|aye|affirmative|spot on|"
     r"precisely|true|that(?:'s| is) (?:right|correct|it|me|true|fine|the one)|that works|"
     r"sounds (?:good|great|right|fine)|"
     r"please do|go ahead|go for|let's|book it|(?:i|we)(?:'ll| will)? take|i do|we do|i am|we are|it is|they are|deal|"
     r"agreed|confirm\w*|both|always|the (?:first|second|third|last|former|latter|other)|option \w+|that one|this one|"
-    r"ja|jawohl|genau|stimmt|richtig|doch|oui|exactement|c'est ça|sí|si|claro|correcto|exacto|sim|isso|exato|certo|sì|"
-    r"esatto|giusto|ya|iya|betul|benar|setuju|да|верно|точно|はい|そうです|是|是的|对|對|没错|好的?|نعم|صحيح|evet|네)"
-    r"(?!\w)"
+    r"ja|jo|joo|jawohl|genau|stimmt|richtig|doch|(?:na |aber )?klar|natürlich|freilich|sicher|gerne?|logisch|passt|"
+    r"oui|ouais|exactement|c'est ça|bien sûr|d'accord|évidemment|sí|si|claro|correcto|exacto|vale|por supuesto|obvio|"
+    r"obviamente|sim|isso|exato|certo|com certeza|pois|sì|esatto|giusto|certamente|ovviamente|ya|iya|betul|benar|"
+    r"setuju|tentu|boleh|klopt|zeker|natuurlijk|jawel|javisst|självklart|selvfølgelig|да|верно|точно|конечно|はい|そうです|"
+    r"[是对對好](?:的|啊|呀)?|没错|沒錯|当然|當然|可以|嗯+|نعم|صحيح|evet|tabii|네)"
+    r"(?!\w)|👍|👌|✅|✔|💯)"
 )
+_GESTURE = re.compile(r"[👍👌✅✔💯]")
+"""It answers a question. After anything else it says no more than "ok"."""
+_NOT_AFTER_ALL = re.compile(
+    r"\s+(?:(?:really|definitely|certainly|quite|still|most)\s+)?(?:not|no|nicht|kein\w*|não|pas|tidak|tak|non)\b"
+    r"(?!\s+(?:problem|worries|doubt|issue))"
+)
+"""Right after what looks like a yes: "absolutely not", "ya no"."""
 _DENIES = re.compile(
-    _OPENING + r"(?:no|nope|nah|never|not|neither|none|wrong|incorrect|i don't|we don't|i'm not|nein|nie|non|jamais|"
-    r"nunca|não|tidak|tak|bukan|нет|никогда|いいえ|不是|不|لا|hayır|아니요)(?!\w)"
+    _OPENING + r"(?:(?:no|nope|nah|never|not|neither|none|wrong|incorrect|i don't|we don't|i'm not|we're not|hardly|"
+    r"unlikely|(?:i|we) do not|(?:i am|we are|it is|that is|they are|it's|that's) not|i think not|i doubt|"
+    r"(?:(?:absolutely|certainly|definitely|of course|obviously|probably|rather) )not|"
+    r"(?:i|we)(?:'d| would) (?:much |really )?rather not|(?:i|we)(?:'ll| will) (?:pass|skip)|don't bother|by no means|"
+    r"(?:i am|we are|i'm|we're|i'll be|we'll be|(?:it|that)(?:'s| is))? ?(?:\w+ )?(?:fine|good|ok|okay|happy|better) "
+    r"without|without|far from it|"
+    r"nein|nee|nie|lieber nicht|eher nicht|nicht|ich (?:glaube|denke) nicht|brauch\w* (?:ich|wir) nicht|"
+    r"non|jamais|pas|je ne|nunca|mejor no|prefiero que no|não|acho que não|melhor não|meglio di no|"
+    r"tidak|tak|bukan|enggak|gak|saya rasa (?:tidak|tak)|нет|никогда|いいえ|hayır|لا|아니요)"
+    r"(?!\w)|不(?!错)|没有|沒有)"
 )
+_DECLINES_MAYBE = re.compile(
+    _OPENING + r"(?:i am|we are|i'm|we're) (?:all |just |quite )?(?:fine|good|ok|okay|set|alright)(?! with\b)(?!\w)"
+)
+"""A polite no to an offer, and a yes to "are you all right with that?"."""
 _TAKES_BACK = re.compile(
     r"\b(?:but|except|actually|not|no longer|instead|wait|aber|sondern|pero|mas|tapi|tetapi|mais)\b"
 )
@@ -82,6 +109,7 @@ _ASKS_TO_FORGET = re.compile(
     re.IGNORECASE,
 )
 
+_ASKS = re.compile(r"[?？؟]\W*$")
 _ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _CLAUSE = re.compile(
@@ -146,6 +174,13 @@ _EMPTY = _words(
     das ein eine und mit für von zu im am ist sind de la el los las un una y en con para que es o os as e em com
     por le les des du et à est di il yang dan ini itu untuk dengan ialah adalah saya ich i'm"""
 )
+_APPROVAL = _words(
+    """it that this these those them they right correct ok okay agreed yes all both book confirm confirmed sound sounds
+    work works proceed go ahead reserve good fine suit suits agree note noted save take order then what think how if
+    which any should ? richtig stimmt das passt so recht correcto correcta cierto verdad certo correto isso assim giusto
+    va bene correct vrai ça convient betul benar klopt goed dat"""
+)
+"""Words of a question that asks about what was said before it."""
 _ENGLISH = _words(
     """the i we my our you and with it that this have please what would for not of to are is how where when your"""
 )
@@ -176,7 +211,7 @@ _NEAR: dict[str, str] = {
 def acknowledges(text: str) -> bool:
     """Whether a text says no more than "ok, thanks"."""
     words = re.findall(r"\w+", normalized(text))
-    return all(map(_ACKNOWLEDGING.fullmatch, words))
+    return all(map(_ACKNOWLEDGING.fullmatch, words)) and not _GESTURE.search(text)
 
 
 def heard(turns: Iterable[Turn]) -> list[Turn]:
@@ -202,11 +237,22 @@ def holds(turn: Turn, quote: str) -> bool:
 
 
 def answered(turn: Turn, window: Sequence[Turn]) -> Turn | None:
-    """The assistant's turn that a user's turn confirms: the one right before it, where it says yes to it."""
+    """What a user's turn confirms: the assistant's turn right before it, where it says yes to it.
+
+    A yes answers what was asked: where the turn asks something of its own, the rest of it is no part of what is
+    confirmed ("You love opera, so I got tickets. Do you need a cot?").
+    """
     before = _before(turn, window)
-    if before is None or not _AFFIRMS.match(_typed(turn.text)) or is_hedged(turn.text):
+    if before is None or not _is_yes(turn.text):
         return None
-    return before
+    if _GESTURE.search(turn.text) and not _questions(before.text):
+        return None
+    return _asked(before)
+
+
+def confirmed(text: str, turn: Turn, window: Sequence[Turn]) -> Turn | None:
+    """What a user's turn confirms of the assistant's: by a yes, and of what `text` says isn't so by a no."""
+    return answered(turn, window) or (_denied(turn, window) if _NEGATES.search(text) else None)
 
 
 def asks_to_forget(turns: Iterable[Turn]) -> bool:
@@ -240,7 +286,48 @@ def _before(turn: Turn, window: Sequence[Turn]) -> Turn | None:
 
 
 def _denied(turn: Turn, window: Sequence[Turn]) -> Turn | None:
-    return _before(turn, window) if _DENIES.match(_typed(turn.text)) else None
+    before = _before(turn, window)
+    return _asked(before) if before is not None and _DENIES.match(_typed(turn.text)) else None
+
+
+def _is_yes(text: str) -> bool:
+    said = _typed(text)
+    if is_hedged(text) or _DENIES.match(said) or _DECLINES_MAYBE.match(said):
+        return False
+    found = _AFFIRMS.match(said)
+    return found is not None and not _NOT_AFTER_ALL.match(said, found.end())
+
+
+def _questions(text: str) -> list[str]:
+    """The last questions of a text that stand together."""
+    said = [each.strip() for each in _sentences(text)]
+    last = next((n for n in reversed(range(len(said))) if _ASKS.search(said[n])), -1)
+    first = last
+    while first > 0 and _ASKS.search(said[first - 1]):
+        first -= 1
+    return said[max(first, 0) : last + 1]
+
+
+def _asked(turn: Turn) -> Turn:
+    """What of an assistant's turn an answer is about: its question, or all of it where the question points back."""
+    asked = " ".join(_questions(turn.text))
+    return replace(turn, text=asked) if _parts(asked).words - _APPROVAL else turn
+
+
+def _heard_back(own: Sequence[Turn], window: Sequence[Turn]) -> list[Turn]:
+    """How the assistant took some of the user's turns: what it said next, unless the user said no to that."""
+    cited = {turn.id for turn in own}
+    found: list[Turn] = []
+    open_ = False
+    for number, turn in enumerate(window):
+        if turn.role == "user":
+            follows_user = number > 0 and window[number - 1].role == "user"
+            open_ = turn.id in cited or (open_ and follows_user)
+            if found and not follows_user and _DENIES.match(_typed(turn.text)):
+                found = [each for each in found if each is not _before(turn, window)]
+        elif turn.role == "assistant" and open_:
+            found.append(turn)
+    return found
 
 
 def _typed(text: str) -> str:
@@ -280,18 +367,41 @@ def _of_statement(
     if not wanted:
         return "borne_out"
     own = [turn for turn in cited if turn.role == "user"]
-    confirmed = [each for turn in own if (each := answered(turn, window)) is not None]
-    if _NEGATES.search(text):
-        confirmed += [each for turn in own if (each := _denied(turn, window)) is not None]
-    said = [turn.text for turn in (*own, *confirmed)]
+    agreed = [each for turn in own if (each := confirmed(text, turn, window)) is not None]
+    said = [turn.text for turn in (*own, *agreed)]
     missing = wanted.missing_in(said)
     said_somewhere = missing.missing_in([turn.text for turn in window if turn.role == "user"])
     elsewhere = said_somewhere.found_in([turn.text for turn in window if turn.role != "user"])
     if elsewhere.exact or 2 * len(elsewhere) > len(wanted):
-        return "said_by_others" if elsewhere.exact or _is_english(own) else "unsupported"
-    if len(missing) < len(wanted) or confirmed or quoted:
+        return _of_others(elsewhere, own, agreed, window, quoted)
+    if len(missing) < len(wanted) or agreed or quoted:
         return "borne_out"
-    return "said_by_others" if elsewhere and 2 * len(elsewhere) >= len(wanted) else "unsupported"
+    if not elsewhere or 2 * len(elsewhere) < len(wanted):
+        return "unsupported"
+    return "unsupported" if elsewhere.found_in(_texts(_heard_back(own, window))) else "said_by_others"
+
+
+def _of_others(
+    words: _Parts, own: Sequence[Turn], agreed: Sequence[Turn], window: Sequence[Turn], quoted: bool
+) -> Finding:
+    """What to say of words that the user didn't use and somebody else did.
+
+    "I eat no meat." "Got it, vegetarian.": an assistant that puts in its own words what it has just been told takes
+    nothing away from it. Where it said so first, or looked it up, the user's words may be about anything.
+    """
+    back = _heard_back(own, window)
+    others = [turn for turn in window if turn.role != "user" and turn not in back]
+    is_echo = bool(words.words) and not words.missing_in(_texts(back)) and not words.found_in(_texts(others)).words
+    is_told = any(not _ASKS.search(each) for turn in own for each in _sentences(turn.text))
+    if is_echo and quoted and is_told and not words.exact:
+        return "borne_out"
+    half_agreed = [turn for turn in window if any(turn.id == each.id and turn != each for each in agreed)]
+    is_unsure = is_echo or quoted or bool(words.found_in(_texts(half_agreed))) or not (words.exact or _is_english(own))
+    return "unsupported" if is_unsure else "said_by_others"
+
+
+def _texts(turns: Iterable[Turn]) -> list[str]:
+    return [turn.text for turn in turns]
 
 
 def is_speculation(text: str, *, cited: Sequence[Turn], quote: str | None) -> bool:

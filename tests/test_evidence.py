@@ -134,6 +134,119 @@ def test_a_statement_is_borne_out_by_the_users_turns_that_it_cites(text: str, sa
     assert evidence.of_statement(text, cited=turns, window=turns) == finding
 
 
+ECHOES: list[tuple[str, str, str]] = [
+    ("I eat no meat.", "Got it, vegetarian.", "The traveller is a vegetarian."),
+    ("I hate layovers", "OK, I will look for direct flights.", "The traveller prefers direct flights."),
+    ("we need to keep it cheap", "Understood, tight budget.", "The traveller has a tight budget."),
+    ("no stairs please, my knee is bad", "Noted: step-free access.", "The traveller needs step-free access."),
+    ("I can't eat wheat or barley", "Gluten intolerant, got it.", "The traveller is gluten intolerant."),
+    ("planes scare me to death", "Sorry to hear about the fear of flying.", "The traveller has a fear of flying."),
+    ("from KL please", "Flights from Kuala Lumpur, right.", "The traveller flies from Kuala Lumpur."),
+    (
+        "our people must log in through Okta",
+        "So you need SAML single sign-on.",
+        "The customer needs SAML single sign-on.",
+    ),
+    ("we got married last week", "A honeymoon trip, then.", "The traveller is planning a honeymoon trip."),
+]
+
+
+@pytest.mark.parametrize(("said", "echo", "text"), ECHOES)
+def test_what_the_assistant_says_back_takes_nothing_away_from_what_the_user_said(
+    said: str, echo: str, text: str
+) -> None:
+    turns = window(user("Hello!"), user(said), assistant(echo), user("Great. What next?"))
+    quoted = evidence.of_statement(text, cited=turns[1:2], window=turns, quoted=True)
+    both = evidence.of_statement(text, cited=turns[1:3], window=turns, quoted=True)
+    bare = evidence.of_statement(text, cited=turns[1:2], window=turns)
+    assert (quoted, both) == ("borne_out", "borne_out")
+    assert bare in {"borne_out", "unsupported"}, "held where it can't be told, and never lost"
+
+
+@pytest.mark.parametrize(
+    ("said", "finding"),
+    [
+        ([user("I eat no meat."), assistant("Got it, vegan."), user("No, cheese is fine.")], "unsupported"),
+        ([assistant("You are vegan."), user("Find me a hotel.")], "unsupported"),
+        ([user("What am I?"), assistant("You are vegan.")], "unsupported"),
+        ([user("Look up my diet."), tool("vegan"), assistant("You are vegan.")], "unsupported"),
+        ([user("Just read it out.")], "borne_out"),
+    ],
+)
+def test_what_others_said_first_or_looked_up_is_no_echo(said: list[Said], finding: str) -> None:
+    turns = window(*said)
+    cited = [turn for turn in turns if turn.role == "user"][:1]
+    assert evidence.of_statement("The traveller is vegan.", cited=cited, window=turns, quoted=True) == finding
+
+
+YES = [
+    "obviously",
+    "Obviously!",
+    "👍",
+    "👍🏽",
+    "jo",
+    "对的",
+    "sim",
+    "ya",
+    "klar",
+    "na klar!",
+    "Sure thing, yes",
+    "vale",
+    "bien sûr",
+]
+NO = [
+    "I do not think so", "I don't think so.", "we are fine without", "not really", "I'd rather not",
+    "Nah, I'd rather not", "Absolutely not", "We'll pass", "ya no", "Honestly, no", "without, thanks", "eher nicht",
+    "不用", "We are not", "Hardly.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", YES)
+def test_a_yes_in_many_words_and_none_confirms_what_was_asked(answer: str) -> None:
+    turns = window(user("We need a place."), assistant("A quiet room then?"), user(answer))
+    assert evidence.of_statement("The traveller wants a quiet room.", cited=turns, window=turns) == "borne_out"
+    assert evidence.heard(turns[2:]) == turns[2:]
+
+
+@pytest.mark.parametrize("answer", [*NO, "we're good", "We are fine, thanks"])
+def test_a_no_confirms_nothing_but_that_it_is_not_so(answer: str) -> None:
+    turns = window(assistant("Do you need a cot?"), user(answer))
+    for quoted in (False, True):
+        found = evidence.of_statement("The traveller needs a cot.", cited=turns, window=turns, quoted=quoted)
+        assert found in {"said_by_others", "unsupported"}
+    assert evidence.answered(turns[1], turns) is None
+
+
+def test_a_no_bears_out_that_it_is_not_so() -> None:
+    for answer in ("not really", "I do not think so", "we are fine without", "I'd rather not"):
+        turns = window(assistant("Do you need a cot?"), user(answer))
+        found = evidence.of_statement("The traveller doesn't need a cot.", cited=turns[1:], window=turns)
+        assert found == "borne_out", answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "is_borne_out"),
+    [
+        ("You love opera, so I booked tickets. Do you need a cot?", "The traveller loves opera.", False),
+        ("You love opera, so I booked tickets. Do you need a cot?", "The traveller needs a cot.", True),
+        ("Do you need a cot? You love opera.", "The traveller loves opera.", False),
+        ("Two adults, a quiet room. Is that right?", "The traveller wants a quiet room.", True),
+        ("A quiet room at 120 euros. Shall I book it?", "The quiet room costs 120 euros.", True),
+        ("You live in Penang, so you like the sea.", "The traveller lives in Penang.", True),
+    ],
+)
+def test_a_yes_confirms_what_was_asked_and_not_what_was_claimed_beside_it(
+    asked: str, text: str, is_borne_out: bool
+) -> None:
+    turns = window(assistant(asked), user("Yes"))
+    assert (evidence.of_statement(text, cited=turns, window=turns) == "borne_out") is is_borne_out
+
+
+def test_a_thumb_after_a_claim_is_no_more_than_ok() -> None:
+    turns = window(assistant("Since you live in Penang, take the ferry."), user("👍"))
+    assert evidence.of_statement("The traveller lives in Penang.", cited=turns, window=turns) != "borne_out"
+
+
 def test_what_is_changed_needs_no_evidence_again_and_a_quote_stands_for_other_words() -> None:
     turns = window(user("Make it three of us."))
     wider = "The traveller's family trip to Lisbon is for three."
