@@ -25,7 +25,9 @@ STEPS = """
     FROM docmem.memory_history WHERE tenant_id = %(tenant)s AND id = %(id)s ORDER BY step
 """
 TEA, BUS = memory("Ana likes tea.", number=1), memory("Ana takes the bus.", number=2)
-LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1)  # than the template's commit
+LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(
+    days=1
+)  # than the template's commit, however long a run takes
 PROFILE = layout.profile_path(subject())
 
 pytestmark = pytest.mark.usefixtures("tenant")
