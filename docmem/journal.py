@@ -6,6 +6,7 @@ names, never a text.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,8 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from docmem import git
 from docmem.config import Settings
 from docmem.erasure import Content, Target
+from docmem.errors import TryAgain
 from docmem.names import tenant_name
 
 Step: TypeAlias = Literal["begun", "rewritten", "swapped", "pruned", "unindexed"]
@@ -94,6 +97,24 @@ def read(settings: Settings, tenant: str) -> Journal | None:
         values[key] = tuple(values.get(key, ()))
     moves = {ref: (old, new) for ref, (old, new) in values["moves"].items()}
     return Journal(**(values | {"target": Target(**values["target"]), "moves": moves}))
+
+
+def tenants(settings: Settings) -> list[str]:
+    """The tenants with an erase that isn't through, sorted."""
+    return sorted(place.stem for place in (settings.root / "erase").glob("*.json"))
+
+
+def broken_off(settings: Settings, tenant: str) -> str | None:
+    """Since when an erase of this tenant waits to be finished; None where there is none, or one is at work."""
+    begun = read(settings, tenant)
+    git_dir = settings.tenants / f"{tenant_name(tenant)}.git"
+    if begun is None:
+        return None
+    try:
+        with git.lock(git_dir, timeout=0.0) if git.is_repo(git_dir) else contextlib.nullcontext():
+            return begun.began
+    except TryAgain:
+        return None
 
 
 def end(settings: Settings, journal: Journal, receipt: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from docmem.cli.output import json_option, note, print_json, short
+from docmem.cli.serving import tell_of_erase
 
 if TYPE_CHECKING:
     from docmem.config import Settings
@@ -79,6 +80,7 @@ def consolidate(
         raise ConfigError(
             "no model is set", hint="give --model or DOCMEM_MODEL: a litellm model, or `offline` to try without a key"
         )
+    tell_of_erase([tenant])
     work = _Work(configured, tenant, agent, run, llm.model(chosen), dry_run=dry_run)
     if dialogue.is_dir():
         if thread is not None:

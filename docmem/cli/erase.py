@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from docmem.cli.output import confirm, json_option, note, one_line, print_json, short
-from docmem.cli.serving import sync_after
+from docmem.cli.serving import sync_after, tell_of_erase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +42,7 @@ def forget(tenant: str, what: str, yes: bool, no_sync: bool, as_json: bool) -> N
     from docmem import git
 
     repository = _open(tenant)
+    tell_of_erase([tenant])
     planned = forgetting.plan(repository, what)
     if not as_json:
         for path in planned.gone:

@@ -18,14 +18,15 @@ _KEYS = 10
 @json_option
 def status(tenants: tuple[str, ...], as_json: bool) -> int:
     """What is served, how far behind it is, and what could not be read. Exit 1 when something needs you."""
-    from docmem import repository
+    from docmem import journal, repository
     from docmem.config import settings
     from docmem_sync.status import status as look
 
     configured = settings()
     for tenant in tenants:
         repository.open(configured, tenant)
-    found = look(configured, list(tenants) or repository.tenants(configured))
+    known = {*repository.tenants(configured), *journal.tenants(configured)}
+    found = look(configured, list(tenants) or sorted(known))
     if as_json:
         print_json(found)
     else:
@@ -35,7 +36,11 @@ def status(tenants: tuple[str, ...], as_json: bool) -> int:
 
 def _is_well(found: dict[str, Any]) -> bool:
     needs_somebody = any(
-        row["quarantined"] or row["lag_commits"] or "error" in row or (row["origin"] and row["origin"]["error"])
+        row["quarantined"]
+        or row["lag_commits"]
+        or "error" in row
+        or row["erase"]
+        or (row["origin"] and row["origin"]["error"])
         for row in found["tenants"]
     )
     return "error" not in found["server"] and not needs_somebody
@@ -64,6 +69,9 @@ def _print(found: dict[str, Any]) -> None:
             since = f" (since {row['origin']['since']})" if row["origin"]["since"] else ""
             note(f"{row['tenant']}: origin: {row['origin']['error']}{since}")
             note(f"  {row['origin']['hint']}")
+        if row["erase"]:
+            note(f"{row['tenant']}: {row['erase']['error']}")
+            note(f"  {row['erase']['hint']}")
         if row["undeclared"]:
             note(f"{row['tenant']}: profile keys that no agent declares: {_drift(row['undeclared'])}")
 

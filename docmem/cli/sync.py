@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from docmem.cli.output import json_option, note, print_json, short
+from docmem.cli.serving import tell_of_erase
 
 if TYPE_CHECKING:
     from docmem.errors import DocmemError
@@ -47,6 +48,7 @@ def sync(
         repository.open(configured, tenant)  # a name that is none fails before anything is done
     if metrics_port is not None and not watch:
         raise click.UsageError("--metrics-port goes with --watch")
+    tell_of_erase(tenants or repository.tenants(configured))
     if watch:
         _watch(list(tenants), metrics_host, metrics_port)
         return 0

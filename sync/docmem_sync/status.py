@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import DictRow
 
-from docmem import checkout, db, git, postgres, remote, repository
+from docmem import checkout, db, git, journal, postgres, remote, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
 from docmem.errors import ConfigError, DocmemError, GitError, NotFound
@@ -71,7 +71,17 @@ def _readable(settings: Settings, tenant: str, look: Callable[[Repository], dict
         message, hint = error.message, error.hint or f"see: git --git-dir {settings.tenants / tenant}.git fsck"
     except OSError as error:
         message, hint = f"{tenant} can't be read: {error}", "let docmem's user read and write it"
-    return _row(tenant) | {"error": message, "hint": hint}
+    erase = _erase(settings, tenant)
+    return _row(tenant) | {"error": message, "hint": erase["hint"] if erase else hint, "erase": erase}
+
+
+def _erase(settings: Settings, tenant: str) -> dict[str, str] | None:
+    """An erase that broke off: what was to go is still there or served, and pushes are refused."""
+    since = journal.broken_off(settings, tenant)
+    if since is None:
+        return None
+    error = f"an erase broke off (begun {since}); until it is finished pushes are refused"
+    return {"since": since, "error": error, "hint": f"docmem erase {tenant} --resume"}
 
 
 def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict[str, Any]:
@@ -102,7 +112,7 @@ def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: R
 
 def _unindexed(repo: Repository) -> dict[str, Any]:
     review = len(git.refs(repo.git_dir, repository.REVIEW))
-    shared = {"origin": _origin(repo.git_dir)}
+    shared = {"origin": _origin(repo.git_dir), "erase": _erase(repo.settings, repo.tenant)}
     return _row(repo.tenant) | {"head": repo.head(), "review": review} | _lag(repo, None) | shared
 
 
@@ -144,6 +154,7 @@ def _row(tenant: str) -> dict[str, Any]:
         "undeclared": {},
         "review": 0,
         "origin": None,
+        "erase": None,
     }
 
 
@@ -167,6 +178,11 @@ def doctor(settings: Settings) -> list[Check]:
     checks = [_checked("git", _git, "install git 2.39 or newer"), _disk(settings)]
     for tenant in repository.tenants(settings):
         checks += [_repo(settings, tenant), *_remote(settings, tenant)]
+    checks += [
+        Check(f"erase {tenant}", False, erase["error"], erase["hint"])
+        for tenant in journal.tenants(settings)
+        if (erase := _erase(settings, tenant)) is not None
+    ]
     checks += [_checked("postgres", lambda: _postgres(settings))]
     if not checks[-1].ok:
         return checks

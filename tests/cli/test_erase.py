@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from docmem import files, history, layout, names, repository
+from docmem import files, git, history, journal, layout, names, repository
 from docmem.config import Settings
+from docmem.erasure import Target
+from docmem.journal import Journal
 from tests.support.cli import Shell
 from tests.support.repos import memory, put, subject
 
@@ -115,3 +118,27 @@ def test_a_memory_in_a_file_of_another_name_is_erased_by_its_id(shell: Shell, se
     assert shell("erase", "acme", TEA.id, "--yes", "--no-index", "--json").json["verified"]["found"] == 0
     assert shell("why", "acme", TEA.id).code == 1
     assert shell("erase", "acme", TEA.id, "--verify", "--no-index", "--string", "green and hot").code == 0
+
+
+def test_an_erase_that_broke_off_is_told_by_all_who_are_asked(
+    shell: Shell, settings: Settings, learned: str, tmp_path: Path
+) -> None:
+    target = Target("subject", subject())
+    journal.write(settings, Journal("acme", target, began="2026-06-01T00:00:00Z"))
+    command = "docmem erase acme --resume"
+    told = shell("status")
+    assert (told.code, command in told.err, "acme: an erase broke off" in told.err) == (1, True, True)
+    assert shell("status", "--json").json["tenants"][0]["erase"]["hint"] == command
+    checks = {check["name"]: check for check in shell("doctor", "--json").json["checks"]}
+    assert (checks["erase acme"]["ok"], checks["erase acme"]["hint"]) == (False, command)
+    dialogue = tmp_path / "web-9.jsonl"
+    dialogue.write_text('{"id": "t1", "role": "user", "text": "Hi", "at": "2026-05-02T10:00:00Z"}\n')
+    learns = ["consolidate", "acme", "--dialogue", str(dialogue), "--subject", "bob", "--model", "offline", "--dry-run"]
+    for words in (learns, ["forget", "acme", BUS.id, "--yes", "--no-sync"]):
+        assert command in shell(*words).err
+    with git.lock(repository.open(settings, "acme").git_dir):
+        assert journal.broken_off(settings, "acme") is None  # it is at work
+    assert shell("erase", "acme", "--resume", "--no-index").code == 0
+    assert shell("status", "--json").json["tenants"][0]["erase"] is None
+    journal.write(settings, Journal("gone", Target("tenant", "gone"), began="2026-06-01T00:00:00Z"))
+    assert "docmem erase gone --resume" in shell("status").err
