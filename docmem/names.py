@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from docmem.errors import InvalidName
+from docmem.phrasing import phrase_last, plain
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _SUBJECT = re.compile(r"[0-9a-f]{64}")
@@ -144,13 +145,17 @@ def said(text: str) -> str:
     """What a statement says, as words: without punctuation, articles, plurals and the subject that it is said of.
 
     "The user likes kites!" and "Traveller likes kites." are one, so that a statement that was taken back isn't learned
-    again because a model put it a little differently. Whom it names further on counts: "the user owes a client" and
-    "a client owes the user" are two.
+    again because a model put it a little differently, or in other words that always mean the same (phrasing.py). Whom
+    it names further on counts: "the user owes a client" and "a client owes the user" are two.
     """
-    words = [word for each in spelled_out(text).split() if (word := each.strip(_PUNCTUATION)) not in {"", *_ARTICLES}]
+    words = [
+        word
+        for each in spelled_out(phrase_last(text)).split()
+        if (word := each.strip(_PUNCTUATION)) not in {"", *_ARTICLES}
+    ]
     if words and words[0] in _SUBJECTS:
         del words[0]
-    return " ".join(_singular(word) for word in words)
+    return " ".join(_singular(word) for word in plain(words))
 
 
 def _singular(word: str) -> str:
@@ -176,8 +181,8 @@ def proposal_hash(secret: bytes, subject: str, *parts: str) -> str:
 
 def slug(text: str) -> str:
     """The start of `text` as lowercase ASCII words joined by '-', at most 60 bytes; 'memory' when none is left."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", plain)
+    ascii_only = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", ascii_only)
     kept = ""
     for word in words:
         longer = f"{kept}-{word}" if kept else word

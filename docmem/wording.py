@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from docmem.names import normalized, spelled_out
+from docmem.phrasing import phrase_last, plain
 
 Likeness: TypeAlias = Literal["same", "less", "more", "other"]
 
@@ -78,6 +79,7 @@ _PREPOSITIONS = _words(
 )
 _HARMLESS_ROLES = frozenset(["of", "to", "in"])
 """What a noun takes where its verb takes none, or another: "allergic to peanuts", "a peanut allergy"."""
+_ARTICLES = _words("a an the")
 _NOTHING = _words("""a an the is are am be very really also just quite currently generally usually please""")
 """Words that change nothing, wherever they stand."""
 _SUBJECTS = _words("user traveller traveler customer client guest person")
@@ -85,21 +87,10 @@ _OWN = _words("user traveller traveler")
 """Names of the subject that name nobody else, further on in a statement."""
 _HEADS = _SUBJECTS | _words("he she they i")
 _OWN_HEADS = _words("his her their my")
-_DIETS = _words(
-    """vegetarian vegetarians vegan vegans pescatarian pescetarian halal kosher keto paleo flexitarian
-    omnivore fruitarian macrobiotic"""
-)
-_DIET_FRAME = _words(
-    """follow follows following keep keeps keeping eat eats eating has have having on a an diet diets food foods dietary
-    is stick sticks to adhere adheres maintain maintains meal meals only"""
-)
 _TAKES_A_LIST = _words(
     """like likes love loves enjoy enjoys prefer prefers hate hates dislike dislikes speak speaks visit visits want
     wants need needs collect collects play plays eat eats drink drinks study studies teach teaches own owns has have
     is are avoid avoids read reads grow grows sell sells"""
-)
-_FRONTED = re.compile(
-    r"(?i)\s*((?:in|on|at|during|every|each|for|from|since|until|before|after|this|next|last)\s[^,.!?\n]{1,40}),\s*(\S[^\n]*)"
 )
 _LIKING = _words("like likes love loves enjoy enjoys fond appreciate appreciates")
 """Different strengths of one thing, where `may_be_one` looks for what it is about."""
@@ -239,15 +230,16 @@ def content_words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def _statement(text: str) -> _Statement:
-    behind = _phrase_last(text.replace("&", " and "))
+    behind = phrase_last(text.replace("&", " and "))
     written = _WORD.findall(unicodedata.normalize("NFKC", behind).replace("’", "'"))
     lower = [word.casefold() for word in written]
-    strict = [word for word, plain in zip(written, lower, strict=True) if _is_exact(word, plain)]
+    strict = [word for word, folded in zip(written, lower, strict=True) if _is_exact(word, folded)]
     # The first word is capitalized whatever it is, so it may only differ as a word.
     names = tuple(word.casefold() for word in strict if word is not written[0] or any(map(str.isdigit, word)))
     people = tuple(word for word in lower if word in _PEOPLE)
     spoken = _TOKEN.findall(spelled_out(behind))
-    said, is_of_subject = _without_subject(spoken)
+    rest, is_of_subject = _without_subject(spoken)
+    said = plain([word for word in rest if word not in _ARTICLES])
     loose = tuple(sorted(word for word in said if word in _NEGATION or word in _CONDITIONS))
     signs, sequence = _signs(behind), tuple(_sequence(said))
     return _Statement(
@@ -264,14 +256,6 @@ def _statement(text: str) -> _Statement:
     )
 
 
-def _phrase_last(text: str) -> str:
-    """A phrase of time or place that stands in front, with a comma, put where it usually stands."""
-    fronted = _FRONTED.fullmatch(text)
-    if not fronted or re.search(r"[.!?]\s", fronted[2]):
-        return text
-    return f"{fronted[2].rstrip(' .!')} {fronted[1]}"
-
-
 def _without_subject(words: Sequence[str]) -> tuple[list[str], bool]:
     """The words after "The user", "Their" or "The user's", and whether it was the first: as whom it is about."""
     at = 1 if len(words) > 1 and words[0] in {"the", "this"} and words[1] in _SUBJECTS else 0
@@ -283,21 +267,13 @@ def _without_subject(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _sequence(words: Sequence[str]) -> list[str]:
-    plain = [word for word in _with_plain_diet(words) if word not in _NOTHING]
-    plain = ["user" if word in _OWN else word for word in plain]
-    ordered = _with_sorted_lists([word for at, word in enumerate(plain) if not _is_filler_do(plain, at)])
+    told = ["user" if word in _OWN else word for word in words if word not in _NOTHING]
+    ordered = _with_sorted_lists([word for at, word in enumerate(told) if not _is_filler_do(told, at)])
     return [_stem(word) for word in ordered if word.isalnum() or any(map(str.isalnum, word))]
 
 
 def _is_filler_do(words: Sequence[str], at: int) -> bool:
     return words[at] in {"do", "does"} and words[at + 1 : at + 2] == ["not"]
-
-
-def _with_plain_diet(words: Sequence[str]) -> list[str]:
-    """ "follows a vegan diet", "is on a vegan diet" and "eats vegan food" as "vegan"."""
-    meant = [word for word in words if word not in _DIET_FRAME and word not in _NOTHING and word not in {",", "."}]
-    diets = [word for word in meant if word in _DIETS]
-    return [word.rstrip("s") for word in diets] if diets and diets == meant else list(words)
 
 
 def _with_sorted_lists(words: Sequence[str]) -> list[str]:
@@ -352,8 +328,8 @@ def _signs(text: str) -> tuple[str, ...]:
     )
 
 
-def _is_exact(word: str, plain: str) -> bool:
-    return any(map(str.isdigit, word)) or plain in _CALENDAR or (word[:1].isupper() and plain not in _NEUTRAL)
+def _is_exact(word: str, folded: str) -> bool:
+    return any(map(str.isdigit, word)) or folded in _CALENDAR or (word[:1].isupper() and folded not in _NEUTRAL)
 
 
 def _stem(word: str) -> str:
