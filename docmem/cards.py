@@ -1,8 +1,8 @@
 """Payment card numbers in a text, however they are written: found by their check sum, and by what cards begin with.
 
-A number on its own counts by its check sum alone, one in ten of which chance has right. Written in an odd way (dots,
-slashes, line ends, letters beside it) it must also begin as a card of its length does, in groups as cards have them:
-dates, versions and order numbers are written in those ways as well.
+One number in ten has the check sum by chance, and every IMEI has it, so a card also begins as one of its length does:
+with 15 digits that is American Express alone. Written in an odd way (dots, slashes, line ends, letters beside it) it
+must stand in groups as cards have them: dates, versions and order numbers are written in those ways as well.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ _BLANK = re.compile(r"[\s\u00ad\u200b-\u200d\u2060\ufeff]+")
 _DASH = re.compile(r"[‐-―−]")
 _SHORTEST, _LONGEST = 13, 19
 _BEGINNINGS = re.compile(
+    r"(?!(?!3[47]).{15}\Z)(?:"
     r"4(?:.{12}|.{15}|.{18})|5[1-5].{14}|(?:222[1-9]|22[3-9].|2[3-6]..|27[01].|2720).{12}|3[47].{13}|"
     r"3(?:0[0-59]|[689].).{11,16}|35(?:2[89]|[3-8].).{12,15}|6(?:011|5..|4[4-9].).{12,15}|62.{14,17}|"
-    r"(?:5[06-8]|6[0-9]).{11,17}|220[0-4].{12,15}|9792.{12}|8[12].{14}"
+    r"(?:5[06-8]|6[0-9]).{11,17}|220[0-4].{12,15}|9792.{12}|8[12].{14}|(?:8600|9860).{12})"
 )
-"""How the numbers of Visa, Mastercard, American Express, Diners, JCB, Discover, UnionPay, Maestro, Mir, Troy and RuPay
-begin, with their lengths (ISO/IEC 7812)."""
+"""How the numbers of Visa, Mastercard, American Express, Diners, JCB, Discover, UnionPay, Maestro, Mir, Troy, RuPay,
+Uzcard and Humo begin, with their lengths (ISO/IEC 7812)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +100,14 @@ def _sizes(run: _Run, at: int) -> Iterator[int]:
 def _is_card(text: str, run: _Run, at: int, size: int) -> bool:
     groups, between = run.groups[at : at + size], run.between[at : at + size - 1]
     digits = "".join(group[0] for group in groups)
-    if not is_card_number(digits):
+    if not is_card_number(digits) or not _BEGINNINGS.fullmatch("".join(str(int(char)) for char in digits)):
         return False
     start, end = groups[0].start(), groups[-1].end()
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
     is_alone = size == len(run.groups) and not re.match(r"[\w.+-]", before) and not re.match(r"[\w-]", after)
     if is_alone and set(between) <= {" ", "-"}:
         return True
-    plain = "".join(str(int(char)) for char in digits)
-    return before != "+" and len(set(between)) <= 1 and _is_grouped(groups) and bool(_BEGINNINGS.fullmatch(plain))
+    return before != "+" and len(set(between)) <= 1 and _is_grouped(groups)
 
 
 def _is_grouped(groups: Sequence[re.Match[str]]) -> bool:

@@ -32,6 +32,16 @@ def _of(*pairs: tuple[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, re.compile(pattern)) for name, pattern in pairs)
 
 
+_PHRASE_NAMES = (
+    r"\b(?:seed|mnemonic)\b|\b(?:recovery|backup|wallet|restore)\s+(?:seed|phrase|words?)\b|"
+    r"\b(?:12|24|twelve|twenty-?\s?four)(?:[\s-]word)?\s+(?:words|phrase)\b|\bwiederherstellungs(?:phrase|wörter)|"
+    r"\bfrase\s+(?:de\s+recupera\w+|semilla|semente|di\s+recupero)\b|\bphrase\s+de\s+récupération\b|助记词|助記詞"
+)
+_PHRASE = (
+    r"(?<![a-z])(?:(?:\d{1,2}[.)]\s{0,2})?(?!(?:the|and|for|was|has|had|his|her|its|are|not|but|which|from|written|stored|kept)\b)"
+    r"[a-z]{3,8}\b(?:[\s,;]{1,3}|(?=[.\"'”]|\Z))){12,24}"
+)
+"""Twelve words or more as wallets list them: three to eight letters each, and none that a sentence can't do without."""
 _TOKENS = _of(
     (
         "private key",
@@ -70,6 +80,11 @@ _TOKENS = _of(
     (
         "recovery phrase",
         r"(?i)\b(?:seed|recovery|mnemonic|backup)\s+(?:phrase|words?)\b[^\n:]{0,20}:\s*(?:[a-z]+\s+){7,}[a-z]+",
+    ),
+    (
+        "recovery phrase",
+        rf"(?i)(?:{_PHRASE_NAMES})[^\n:=]{{0,40}}?(?:[:=]|\b(?:is|are|was|ist|lautet|es|est|é|è|adalah|ialah)\b|是|は)"
+        rf"[\s:\"'“„]{{0,4}}{_PHRASE}|{_PHRASE}[\"'”\s]{{0,3}}\b(?:is|are|ist|es|est|é|è)\s+(?:the|my|his|her|their|our|mein\w*|mi|ma|minha)\s+(?:\w+\s+){{0,2}}?(?:{_PHRASE_NAMES})",
     ),
 )
 

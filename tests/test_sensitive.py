@@ -139,8 +139,49 @@ def test_what_is_no_card_number_is_left_alone(text: str) -> None:
     assert not sensitive.card_numbers(text)
 
 
+WORDS = "witch collapse practice feed shame open despair creek road again ice least"
+
+
 @pytest.mark.parametrize(
-    "part", ["4 ", "4111 ", "pin ", "login: a / ", "pass a ", "password is a ", "password: a ", "ˇ"]
+    "text",
+    [
+        f"The recovery phrase is {WORDS}.",
+        f"My wallet's recovery phrase is: {WORDS} {WORDS}",
+        f"seed phrase = {WORDS}",
+        f"The seed is '{WORDS}'",
+        "My 12 words are " + ", ".join(WORDS.split()),
+        "Recovery words: " + " ".join(f"{at}. {word}" for at, word in enumerate(WORDS.split(), start=1)),
+        f"Die Wiederherstellungsphrase lautet {WORDS}",
+        f"La frase de recuperación es {WORDS}",
+        f"助记词是 {WORDS}",
+        f"{WORDS} is my seed phrase",
+    ],
+)
+def test_a_recovery_phrase_is_a_secret(text: str) -> None:
+    assert sensitive.secrets(text) == ["recovery phrase"]
+    assert not set(WORDS.split()) & set(sensitive.redacted(text).split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The recovery phrase is written on paper and kept in the safe at home with his sister Ana in Rome.",
+        "The seed is best sown in early spring when nights stay above ten degrees and soil feels warm.",
+        "The recovery phrase is lost.",
+        "IMEI 356938035643809",
+        "The phone's IMEI is 490154203237518.",
+        "867530901234565",
+        "Order 1234567890123452 arrived.",
+    ],
+)
+def test_neither_an_imei_nor_talk_of_a_phrase_is_a_secret(text: str) -> None:
+    assert sensitive.secrets(text) == []
+    assert sensitive.card_numbers(text) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["4 ", "4111 ", "pin ", "login: a / ", "pass a ", "password is a ", "password: a ", "seed is able ", "able ", "ˇ"],
 )
 def test_a_huge_text_is_searched_in_time(part: str) -> None:
     text = part * (100_000 // len(part)) + "\n4111.1111.1111.1111"
