@@ -5,17 +5,25 @@ Pure: files in, faults out. What git has to answer (which files, what else has t
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from docmem import files, layout, names, sensitive
-from docmem.document import scrub
+from docmem.document import scrub, split
 from docmem.errors import FormatError, InvalidName
 
-_TEXT_KINDS = {"memory", "profile", "document"}
+_KEPT_BY_DOCMEM = {"watermark", "reverted"}
+_WINDOWS_CHARS = re.compile(r'[\x00-\x1f<>:"|?*]')
+_DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
+_READ_MAX = 1024 * 1024
+"""Bytes of a file that are searched for secrets."""
+_TEXT_START = 8000
+"""A file without a NUL in its first bytes is text, as git tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +62,8 @@ def _of_file(path: str, data: bytes) -> list[Fault]:
         files.check(path, data)
     except FormatError as error:
         found.append(Fault(path, error.code, error.message, error.line, error.hint))
-    if layout.place(path).kind in _TEXT_KINDS:
-        found += _secrets(path, data)
+    if layout.place(path).kind not in _KEPT_BY_DOCMEM:
+        found += _secrets(path, data[:_READ_MAX]) if b"\0" not in data[:_TEXT_START] else []
     return found
 
 
@@ -64,6 +72,13 @@ def _of_name(path: str) -> list[Fault]:
         names.safe_path(path)
     except InvalidName as error:
         return [Fault(path, "bad_path", error.message, hint=error.hint)]
+    odd = next((part for part in path.split("/") if _no_windows_name(part)), None)
+    if odd is not None:
+        reason = f"no Windows disk can hold the name {odd!r}: a clone there would fail"
+        return [Fault(path, "bad_path", reason, hint="rename it")]
+    kinds = sorted({kind for part in path.split("/") for kind in sensitive.secrets(part)})
+    if kinds:
+        return [Fault(path, "secret", f"its name looks like a secret: {', '.join(kinds)}", hint="rename it")]
     if path.startswith("subjects/") and layout.place(path).kind == "other":
         return [
             Fault(
@@ -74,6 +89,19 @@ def _of_name(path: str) -> list[Fault]:
             )
         ]
     return []
+
+
+def _no_windows_name(part: str) -> bool:
+    return part[-1:] in {".", " "} or _WINDOWS_CHARS.search(part) is not None or _DEVICE.fullmatch(part) is not None
+
+
+def strays(paths: Iterable[str]) -> list[str]:
+    """Markdown and YAML files in folders that docmem doesn't know: they are kept, and never read."""
+    folders = {
+        path: path.partition("/")[0] for path in paths if "/" in path and path.endswith((".md", ".yaml", ".yml"))
+    }
+    unread = (path for path in folders if layout.place(path).kind == "other")
+    return sorted(path for path in unread if not folders[path].startswith(".") and folders[path] != "subjects")
 
 
 def _secrets(path: str, data: bytes) -> list[Fault]:
@@ -103,6 +131,15 @@ def _duplicate_ids(contents: Mapping[str, bytes], elsewhere: Mapping[str, str]) 
     return found
 
 
+def is_alike(old: bytes, new: bytes) -> bool:
+    """Whether two memories' files share at least half of the words of their texts. False where one can't be read."""
+    try:
+        before, after = (set(re.findall(r"\w+", split(data).body.casefold())) for data in (old, new))
+    except FormatError:
+        return False
+    return 2 * len(before & after) >= len(before | after)
+
+
 def memory_id(path: str, data: bytes) -> str | None:
     """The id of the memory in this file; None for any other file, or one that can't be read."""
     if layout.place(path).kind != "memory":
@@ -114,16 +151,26 @@ def memory_id(path: str, data: bytes) -> str | None:
 
 
 def _twins(checked: set[str], all_paths: Iterable[str]) -> list[Fault]:
-    """Paths that are one file on a disk that ignores case or normalizes Unicode (macOS, Windows)."""
-    same: dict[str, list[str]] = defaultdict(list)
-    for path in all_paths:
-        clean, _ = scrub(path)
-        same[unicodedata.normalize("NFC", clean).casefold()].append(path)
+    """Paths that are one file, or one folder, on a disk that ignores case or normalizes Unicode (macOS, Windows)."""
+    spelled: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    folded = cache(_folded)
+    known: set[str] = set()
+    for path in sorted(all_paths, key=lambda path: (path not in checked, path)):
+        rest = path
+        while rest and rest not in known:
+            known.add(rest)
+            above, _, name = rest.rpartition("/")
+            spelled[(folded(above), folded(name))].setdefault(name, path)
+            rest = above
     return [
-        Fault(path, "twin_path", f"differs only in case or Unicode form from {other}", hint="rename one of them")
-        for paths in same.values()
-        if len(paths) > 1
-        for path in sorted(paths)[1:]
-        if checked & set(paths)
-        for other in [sorted(paths)[0]]
+        Fault(path, "twin_path", f"differs only in case or Unicode form from {first}", hint="rename one of them")
+        for names_ in spelled.values()
+        if len(names_) > 1 and checked & set(names_.values())
+        for first, *others in [[names_[name] for name in sorted(names_)]]
+        for path in others
     ]
+
+
+def _folded(path: str) -> str:
+    clean, _ = scrub(path)
+    return unicodedata.normalize("NFC", clean).casefold()

@@ -25,7 +25,8 @@ _EDITORS = (
 def checkout(settings: Settings, tenant: str, folder: Path) -> bool:
     """Clone a tenant into `folder` and set the clone up; True where it wasn't there before.
 
-    A clone of this tenant that is there already is set up again and fetched, nothing else of it changes. Raises
+    A clone of this tenant that is there already, made with plain git or by this, is set up and fetched, nothing else of
+    it changes. Raises
     `AlreadyExists` for a folder that holds something else, and what `repository.open` raises.
     """
     repo = repository.open(settings, tenant)
@@ -33,11 +34,20 @@ def checkout(settings: Settings, tenant: str, folder: Path) -> bool:
     fresh = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if fresh:
         worktrees.clone(str(repo.git_dir), folder)
-    elif tenant_of(folder) != tenant:
+    elif tenant_of(folder) != tenant and not _is_clone_of(folder, repo.git_dir):
         raise AlreadyExists(f"{folder} holds something else", hint="name a folder that is empty, or not there")
     _set_up(folder, tenant)
     worktrees.fetch(folder)
     return fresh
+
+
+def _is_clone_of(folder: Path, git_dir: Path) -> bool:
+    """Whether a folder is a plain `git clone` of this store, which lacks only what `checkout` sets up."""
+    top = worktrees.top(folder)
+    if top is None or top.resolve() != folder.resolve() or tenant_of(folder) is not None:
+        return False
+    urls = worktrees.config(folder, "remote.origin.url")
+    return bool(urls) and Path(urls[-1].removeprefix("file://")).resolve() == git_dir.resolve()
 
 
 def repair(repo: Repository) -> None:

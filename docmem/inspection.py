@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from docmem import check, git, layout
+from docmem import check, git, layout, pairs
 from docmem.check import Fault
 from docmem.errors import InputError
 from docmem.git import Change, diffs, worktrees
 from docmem.git.values import EMPTY_TREE
 
+_NO_CONFIG = Fault(
+    layout.CONFIG, "missing", "without it this is no tenant: nothing is learned or served", hint="put it back"
+)
 _FEW = 50
 """Up to this many ids are looked for by name; more, by listing every id."""
 
@@ -18,7 +21,8 @@ _FEW = 50
 def of_changes(git_dir: Path, old: str | None, tree: str) -> list[Fault]:
     """What is wrong with the files that differ between a revision (None: everything) and a tree or revision."""
     changed = git.changes(git_dir, old, tree)
-    return of_files(git_dir, tree, changed) + _irregular(git_dir, old, tree)
+    gone = [_NO_CONFIG for change in changed if change.path == layout.CONFIG and change.new is None]
+    return gone + of_files(git_dir, tree, changed) + _irregular(git_dir, old, tree)
 
 
 def of_files(git_dir: Path, tree: str, changed: Sequence[Change]) -> list[Fault]:
@@ -28,14 +32,49 @@ def of_files(git_dir: Path, tree: str, changed: Sequence[Change]) -> list[Fault]
     contents = {path: bytes_of[blob] for path, blob in there.items()}
     added = any(change.status == "A" for change in changed)
     paths = git.files(git_dir, tree) if added else contents
-    return check.faults(contents, all_paths=paths, ids=_elsewhere(git_dir, tree, changed, contents))
+    found = check.faults(contents, all_paths=paths, ids=_elsewhere(git_dir, tree, changed, contents))
+    return found + _changed_ids(git_dir, changed)
+
+
+def _changed_ids(git_dir: Path, changed: Sequence[Change]) -> list[Fault]:
+    """Memories whose id was edited: one goes, another comes at its path, and says much the same.
+
+    One that goes for another of its name that says something else is two things that people do.
+    """
+    memories = [change for change in changed if layout.place(change.path).kind == "memory"]
+    wanted = {blob for change in memories for blob in (change.old, change.new) if blob is not None}
+    bytes_of = dict(git.read_blobs(git_dir, wanted)) if any(change.status == "M" for change in memories) else {}
+    if not bytes_of:
+        return []
+    alone = [pair for pair in pairs.pairs(memories, bytes_of.__getitem__) if pair.old is None or pair.new is None]
+    went = {pair.old.path: pair.old for pair in alone if pair.old is not None}
+    came = [pair.new for pair in alone if pair.new is not None and pair.new.path in went]
+    return [
+        Fault(new.path, "id_changed", f"this was {went[new.path].id}: an id never changes", hint="put it back")
+        for new in came
+        if check.is_alike(bytes_of[went[new.path].blob], bytes_of[new.blob])
+    ]
 
 
 def of_work_tree(folder: Path) -> list[Fault]:
     """What is wrong with the files of a checkout as they are saved. Raises `InputError` outside of a work tree."""
     top = work_tree(folder)
     git_dir = worktrees.git_dir_of(top)
-    return of_changes(git_dir, None, worktrees.saved_tree(top, git_dir / "docmem-check.index"))
+    tree = worktrees.saved_tree(top, git_dir / "docmem-check.index")
+    gone = [_NO_CONFIG] if layout.CONFIG not in git.files(git_dir, tree) else []
+    return gone + of_changes(git_dir, None, tree)
+
+
+def strays_in(folder: Path) -> list[str]:
+    """The files of a checkout that docmem will never read. See `check.strays`."""
+    top = work_tree(folder)
+    git_dir = worktrees.git_dir_of(top)
+    return strays(git_dir, worktrees.saved_tree(top, git_dir / "docmem-check.index"))
+
+
+def strays(git_dir: Path, tree: str) -> list[str]:
+    """The same of a tree or revision."""
+    return check.strays(git.files(git_dir, tree))
 
 
 def of_staged(folder: Path, index: Path | None = None) -> list[Fault]:

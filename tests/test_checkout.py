@@ -169,3 +169,27 @@ def test_the_commands_check_a_tenant_and_a_folder(
     put(settings, "acme", {"knowledge/worse.md": b">>>>>>> x\n"})
     assert "knowledge/worse.md:1: conflict_marker" in shell("check", "acme").out
     assert shell("check", str(tmp_path / "none" / "there"), "--json").json["error"]["code"] == "invalid_name"
+
+
+def test_a_plain_clone_gets_the_check_and_keeps_what_is_in_it(
+    settings: Settings, store: Repository, tmp_path: Path
+) -> None:
+    pat = Person(tmp_path / "plain").clones(store.git_dir)
+    mine = pat.commits("knowledge/mine.md", "mine\n")
+    assert checkout.checkout(settings, "acme", pat.folder) is False
+    assert pat.git("rev-parse", "HEAD").strip() == mine
+    pat.write(JAM.path, files.render_memory(JAM).replace(b"kind: fact", b"kind: rumour"))
+    pat.git("add", "--all")
+    assert "bad_field" in pat.git("commit", "-m", "Jam", ok=False)
+    repository.create(settings, "other", now=NOW)
+    with pytest.raises(AlreadyExists):
+        checkout.checkout(settings, "other", Person(tmp_path / "again").clones(store.git_dir).folder)
+
+
+def test_the_check_names_files_that_nobody_reads_and_misses_what_makes_a_tenant(pat: Person, shell: Shell) -> None:
+    pat.write("notes/a.md", "x\n")
+    told = shell("check", str(pat.folder))
+    assert (told.code, "notes/a.md: docmem reads no such folder" in told.err) == (0, True)
+    pat.write("docmem.yaml", None)
+    told = shell("check", str(pat.folder))
+    assert (told.code, "docmem.yaml:1: missing" in told.out) == (1, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -72,10 +73,14 @@ def test_a_store_that_moved_and_a_push_that_a_broken_poke_meets(store: Repositor
         (layout.watermark_path("web-1"), WATERMARK, "docmem's alone"),
         (layout.REVERTED, files.render_reverted(Marks(frozenset(["0" * 64]))), "only docmem adds them"),
         ("docmem.yaml", "format: 9\n", "docmem.yaml:1: format_version"),
+        ("docmem.yaml", None, "docmem.yaml:1: missing"),
+        ("knowledge/s.txt", "our key is AKIAIOSFODNN7EXAMPLQ\n", "knowledge/s.txt:1: secret"),
+        (TEA.path, files.render_memory(replace(TEA, id=JAM.id)), f"id_changed: this was {TEA.id}: an id never changes"),
+        (TEA.path, files.render_memory(memory("Rex sleeps all day on the sofa.", number=8)), ""),
     ],
 )
 def test_each_kind_of_bad_file_is_refused_with_file_line_and_reason(
-    store: Repository, pat: Person, path: str, data: bytes | str, says: str
+    store: Repository, pat: Person, path: str, data: bytes | str | None, says: str
 ) -> None:
     before = store.head()
     mine = pat.commits(path, data)
@@ -94,6 +99,9 @@ def test_paths_that_are_one_file_on_some_disks_are_refused(store: Repository, pa
     pat.commits("knowledge/tea.md", "x\n")
     pat.pushes()
     pat.commits("knowledge/Tea.md", "y\n")
+    assert "twin_path" in pat.pushes(ok=False)
+    pat.git("reset", "--quiet", "--hard", "HEAD^")
+    pat.commits("Knowledge/jam.md", "y\n")
     assert "twin_path" in pat.pushes(ok=False)
 
 

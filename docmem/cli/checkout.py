@@ -24,7 +24,7 @@ def checkout(tenant: str, directory: Path, live: bool) -> None:
     """Clone a tenant into DIRECTORY: edit with any editor, commit and push with any git.
 
     A check runs before each commit, and again in the store at each push. `git pull` rebases. What waits for review is
-    there as the remote branches review/ID. Again on a checkout that is there, it is set up anew and fetched.
+    there as the remote branches review/ID. A clone that is there already, also one of plain git, is set up and fetched.
 
     With --live, until you stop it, each file that you save and that is in order is committed in your name and pushed;
     `docmem sync --watch` serves it. One that isn't in order is named here and left alone, and so is one that was
@@ -69,7 +69,19 @@ def check(what: str, staged: bool, as_json: bool) -> int:
     else:
         found = _of_tenant(what)
     _print(found, as_json=as_json)
+    for path in [] if staged or as_json else _strays(what):
+        note(f"{path}: docmem reads no such folder; the file is kept, and never served")
     return 1 if found else 0
+
+
+def _strays(what: str) -> list[str]:
+    from docmem import inspection, repository
+    from docmem.config import settings
+
+    if Path(what).is_dir() and (set(what) & {"/", "."} or not _is_tenant(what)):
+        return inspection.strays_in(Path(what))
+    repo = repository.open(settings(), what)
+    return inspection.strays(repo.git_dir, repo.snapshot().revision)
 
 
 def _is_tenant(name: str) -> bool:
