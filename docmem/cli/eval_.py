@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,21 @@ if TYPE_CHECKING:
     from docmem.config import Settings
     from docmem_evals.run import Run
     from docmem_evals.runner import Options
+
+
+class _Share(click.FloatRange):
+    """A number from 0 to 1: a bound beyond would pass always or never, and one that is no number as well."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail("nan is no number from 0 to 1", param, ctx)
+        return found
+
+
+_SHARE = _Share(0, 1)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,6 +58,15 @@ def _options(function: F) -> F:
     return function
 
 
+_unscored = click.option(
+    "--max-unscored",
+    type=_SHARE,
+    default=0.1,
+    show_default=True,
+    help="Exit 1 where something is gated and a greater share of samples has no verdict.",
+)
+
+
 def _asks(function: F) -> F:
     """Options of the tasks that ask a model."""
     for option in reversed(
@@ -50,6 +75,7 @@ def _asks(function: F) -> F:
             click.option("--jobs", type=click.IntRange(1, 64), help="Samples at a time. Default: 4."),
             click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Folder of kept answers."),
             click.option("--no-cache", is_flag=True, help="Ask for every answer anew."),
+            _unscored,
         )
     ):
         function = option(function)
@@ -73,8 +99,8 @@ _record = click.option("--record", type=_NEW, help="Write the replies here, for 
 @_matcher
 @_embedding_model
 @_record
-@click.option("--min-f1", type=float, help="Exit 1 below this F1 on memories.")
-@click.option("--max-junk", type=float, help="Exit 1 above this share of statements without gold and evidence.")
+@click.option("--min-f1", type=_SHARE, help="Exit 1 below this F1 on memories.")
+@click.option("--max-junk", type=_SHARE, help="Exit 1 above this share of statements without gold and evidence.")
 @_options
 def extraction(
     model: str | None,
@@ -109,9 +135,9 @@ def extraction(
 @_matcher
 @_embedding_model
 @_record
-@click.option("--max-duplicate-rate", type=float, help="Exit 1 above this share of new memories that repeat one.")
-@click.option("--max-wrong-merges", type=float, help="Exit 1 above this share of updates and deletes that lose one.")
-@click.option("--min-value", type=float, help="Exit 1 below this value.")
+@click.option("--max-duplicate-rate", type=_SHARE, help="Exit 1 above this share of new memories that repeat one.")
+@click.option("--max-wrong-merges", type=_SHARE, help="Exit 1 above this share of updates and deletes that lose one.")
+@click.option("--min-value", type=_SHARE, help="Exit 1 below this value.")
 @_options
 def merge(
     model: str | None,
@@ -144,11 +170,11 @@ def merge(
 @click.option("--locomo", type=_FOLDER, help="LoCoMo instead of cases: a folder with locomo*.json.")
 @click.option("--conversation", "numbers", type=int, multiple=True, help="Of LoCoMo only this conversation, like 26.")
 @_embedding_model
-@click.option("--min-mrr", type=float, help="Exit 1 below this MRR.")
-@click.option("--min-ndcg", type=float, help="Exit 1 below this nDCG at 10.")
-@click.option("--min-abstention", type=float, help="Exit 1 below this share of empty packets where nothing answers.")
-@click.option("--max-leaks", type=float, help="Exit 1 above this share of questions given somebody else's memory.")
-@click.option("--max-stale", type=float, help="Exit 1 above this share of questions given what holds no more.")
+@click.option("--min-mrr", type=_SHARE, help="Exit 1 below this MRR.")
+@click.option("--min-ndcg", type=_SHARE, help="Exit 1 below this nDCG at 10.")
+@click.option("--min-abstention", type=_SHARE, help="Exit 1 below this share of empty packets where nothing answers.")
+@click.option("--max-leaks", type=_SHARE, help="Exit 1 above this share of questions given somebody else's memory.")
+@click.option("--max-stale", type=_SHARE, help="Exit 1 above this share of questions given what holds no more.")
 @_options
 def recall(
     locomo: Path | None,
@@ -205,8 +231,8 @@ def _locomo(run: _Run, folder: Path, numbers: tuple[int, ...]) -> int:
 @_asks
 @click.option("--judge", help="A litellm model that says whether an answer is right. Default: exact match.")
 @_embedding_model
-@click.option("--min-accuracy", type=float, help="Exit 1 below this share of right answers.")
-@click.option("--min-abstention", type=float, help="Exit 1 below this share of abstentions where nothing is known.")
+@click.option("--min-accuracy", type=_SHARE, help="Exit 1 below this share of right answers.")
+@click.option("--min-abstention", type=_SHARE, help="Exit 1 below this share of abstentions where nothing is known.")
 @_options
 def answer(
     model: str | None,
@@ -251,6 +277,7 @@ class _Run:
         cache: Path | None = None,
         no_cache: bool = False,
         record: Path | None = None,
+        max_unscored: float = 0.1,
     ) -> None:
         from docmem.config import settings
         from docmem_evals.recording import Recording
@@ -262,7 +289,7 @@ class _Run:
         kept = None if no_cache else cache or cache_of(self.settings)
         recording = Recording() if record else None
         self.options: Options = Options(
-            out=out, cache=kept, jobs=jobs, quiet=False, recording=recording, domains=domains
+            out=out, cache=kept, jobs=jobs, quiet=False, recording=recording, domains=domains, max_unscored=max_unscored
         )
 
     @property
@@ -387,9 +414,9 @@ def compare(before: Path, after: Path, as_json: bool) -> int:
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(["update", "contradiction", "near-duplicate", "tenants"]),
+    type=click.Choice(["update", "contradiction", "near-duplicate", "tenants", "large"]),
     multiple=True,
-    help="Only these kinds. Default: all.",
+    help="Only these kinds. Default: all but large, which is one tenant with so many memories.",
 )
 @click.option("--size", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Cases of each kind.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same files.")

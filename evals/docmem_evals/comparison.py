@@ -12,8 +12,8 @@ from docmem_evals.bootstrap import Difference
 from docmem_evals.run import Run
 from docmem_evals.samples import Scored
 
-Change: TypeAlias = Literal["better", "worse", "different", "added", "removed"]
-CHANGES: tuple[Change, ...] = ("worse", "better", "different", "added", "removed")
+Change: TypeAlias = Literal["better", "worse", "different", "added", "removed", "reworded"]
+CHANGES: tuple[Change, ...] = ("worse", "better", "different", "added", "removed", "reworded")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Comparison:
         was, now = self._worth(before), self._worth(after)
         change: Change = "different" if was == now else "better" if now > was else "worse"
         if change == "different" and before.judged.problems == after.judged.problems:
-            return None  # other words, the same verdict
+            if before.judged.got == after.judged.got:
+                return None
+            change = "reworded"  # other words, the same verdict
         return Changed(name, change, before, after)
 
     def _worth(self, sample: Scored) -> tuple[float, float]:
@@ -105,6 +107,8 @@ class Comparison:
                     "change": each.change,
                     "before": list(each.before.judged.problems) if each.before else None,
                     "after": list(each.after.judged.problems) if each.after else None,
+                    "got_before": list(each.before.judged.got) if each.before else None,
+                    "got_after": list(each.after.judged.got) if each.after else None,
                 }
                 for each in self.samples
             ],

@@ -142,7 +142,7 @@ def _listed(root: Traversable, task: Task) -> list[tuple[str, Traversable]]:
         for start, place in places
         if place.is_dir()
         for each in place.iterdir()
-        if each.name.endswith(".yaml")
+        if each.name.endswith((".yaml", ".yml"))
     ]
     return sorted(found, key=lambda pair: pair[0])
 

@@ -30,6 +30,11 @@ def asked(at_least: Mapping[str, float | None], at_most: Mapping[str, float | No
     )
 
 
+UNSCORED = "unscored_rate"
+"""Share of samples without a verdict. A gate over the remnant that is left says little, so it has a bound itself."""
+MAX_UNSCORED = 0.1
+
+
 def judged(gates: tuple[Gate, ...], metrics: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """As in `eval --json`: by metric, its value, the bound, and whether it passed."""
     return {

@@ -3,6 +3,7 @@
 - *update*: a value changes ("lives in Porto" → "lives in Ghent"), and one memory has to follow.
 - *contradiction*: what was said is taken back, and one memory has to go; or another person's is meant, and none has to.
 - *near-duplicate*: memories that differ in the one word that a question asks for.
+- *large*: one tenant whose one person has `size` memories that answer nothing, and a few that do.
 - *tenants*: two tenants and two people of one name in each, whose memories differ in a value: nobody may get another's.
 
 The statements are made of few patterns, so a model that knows the pattern knows them all: good for load, for isolation
@@ -18,7 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docmem.errors import InputError
+
 KINDS = ("update", "contradiction", "near-duplicate", "tenants")
+"""What is written where nothing else is asked for."""
+EVERY = (*KINDS, "large")
 
 _A_FILE = 25
 """Cases of one file: far below the reader's limit of 64 KB."""
@@ -96,7 +101,12 @@ _HEAD = {
 
 
 def write(folder: Path, *, kinds: Sequence[str] = KINDS, size: int = 100, seed: int = 1) -> dict[str, Any]:
-    """Write `size` cases of each kind; returns how many each file holds."""
+    """Write `size` cases of each kind; returns how many each file holds. Raises `InputError` for a folder in use."""
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            f"{folder} isn't empty: what lies there would be run along with the new cases",
+            hint="give a new folder, or empty this one",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[str, int] = {}
     for kind in kinds:
@@ -223,9 +233,21 @@ def _tenants(chance: random.Random, size: int) -> Iterator[File]:
             yield f"{stem}.yaml", {**_RECALL, "people": people, "questions": questions}, len(questions)
 
 
+def _large(chance: random.Random, size: int) -> Iterator[File]:
+    memories = {f"large-{number}": pattern.memory.format(chance.choice(pattern.values))
+                for number, pattern in enumerate(_PATTERNS)}  # fmt: skip
+    questions = [
+        {"id": f"large-{number}", "kind": "large", "of": "host", "ask": pattern.asked, "relevant": [f"large-{number}"]}
+        for number, pattern in enumerate(_PATTERNS)
+    ]
+    people = {"host": {"memories": memories, "noise": size}}
+    yield "large.yaml", {**_RECALL, "people": people, "questions": questions}, len(questions)
+
+
 _FILES: Mapping[str, Callable[[random.Random, int], Iterator[File]]] = {
     "update": _updates,
     "contradiction": _contradictions,
     "near-duplicate": _near_duplicates,
     "tenants": _tenants,
+    "large": _large,
 }

@@ -10,6 +10,8 @@ from docmem_evals.run import Header, Run
 from docmem_evals.samples import Scored
 from docmem_evals.tasks import TASKS
 
+NAMED = 5
+"""Samples with problems that a command names."""
 FAILING = 40
 """Samples with problems that are shown at most."""
 
@@ -61,10 +63,15 @@ def _said(run: Run) -> list[str]:
     if failed:
         lines.append(f"no usable reply: {failed} of {len(run.samples)}")
     lines += [f"warning: {each}" for each in run.warnings]
+    wrong = [sample.id for sample in run.samples if not sample.right]
+    if wrong:
+        more = f" and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+        lines.append(f"samples with problems: {', '.join(wrong[:NAMED])}{more}")
+        lines.append("see what was expected of them and what came: --out run.jsonl, then docmem eval report run.jsonl")
     cost = spent(run)
     lines += [cost] if cost else []
     for name, gate in run.gates.items():
-        sign = "≤" if name in TASKS[run.header.task].smaller else "≥"
+        sign = "≤" if TASKS[run.header.task].is_bounded_above(name) else "≥"
         kept = "passed" if gate["passed"] else "FAILED"
         lines.append(f"gate {name} {sign} {gate['bound']:g}: {figure(gate['value'])} {kept}")
     return lines
@@ -131,7 +138,13 @@ def _changed(each: Changed) -> str:
         if sample is not None:
             problems = list(sample.judged.problems) or ["all right"]
             lines += [f"{word}:", *(f"- {_inline(problem)}" for problem in problems)]
+            if _is_reworded(each):
+                lines += [f"- got: {_inline(text)}" for text in sample.judged.got or ("nothing",)]
     return "\n".join(lines)
+
+
+def _is_reworded(each: Changed) -> bool:
+    return each.before is not None and each.after is not None and each.before.judged.got != each.after.judged.got
 
 
 def _figures(groups: Mapping[str, Mapping[str, float]], counts: Mapping[str, int], task: str, *, first: str) -> str:
@@ -149,7 +162,7 @@ def _gates(run: Run) -> list[str]:
         return []
     rows = []
     for name, gate in run.gates.items():
-        sign = "at most" if name in TASKS[run.header.task].smaller else "at least"
+        sign = "at most" if TASKS[run.header.task].is_bounded_above(name) else "at least"
         passed = "passed" if gate["passed"] else "**failed**"
         rows.append([name, figure(gate["value"]), f"{sign} {gate['bound']:g}", passed])
     return ["## Gates", table(["gate", "value", "bound", ""], rows)]

@@ -27,10 +27,15 @@ _PATTERNS = (
 )
 
 
+_FRESH = 3_000
+"""Draws after which most of what the patterns can say has been said."""
+
+
 def statements(seed: str, count: int) -> list[str]:
-    """So many different ones; the same seed gives the same. At most 2,000 or so can differ."""
+    """So many different ones; the same seed gives the same. Beyond what the patterns have, numbers differ."""
     chance = random.Random(seed)
     found: dict[str, None] = {}
+    tries = 0
     while len(found) < count:
         text = chance.choice(_PATTERNS).format(
             place=chance.choice(_PLACES),
@@ -38,5 +43,7 @@ def statements(seed: str, count: int) -> list[str]:
             day=chance.choice(_DAYS),
             thing=chance.choice(_THINGS),
         )
-        found[text[0].upper() + text[1:]] = None
+        tries += 1
+        again = f" (heard {tries} times)" if tries > _FRESH else ""
+        found[text[0].upper() + text[1:-1] + f"{again}."] = None
     return list(found)

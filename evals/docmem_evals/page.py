@@ -109,7 +109,7 @@ def _gates(run: Run) -> str:
         return ""
     items = []
     for name, gate in run.gates.items():
-        sign = "≤" if name in TASKS[run.header.task].smaller else "≥"
+        sign = "≤" if TASKS[run.header.task].is_bounded_above(name) else "≥"
         word = "passed" if gate["passed"] else "failed"
         items.append(
             f'<li class="{word}"><b>{word}</b> {_text(name)} {sign} {gate["bound"]:g}: {figure(gate["value"])}</li>'

@@ -54,7 +54,7 @@ class Person(Strict):
 
     profile: Label = Label()
     memories: dict[str, Annotated[Remembered, BeforeValidator(_as_memory)]] = Field(default_factory=dict)
-    noise: int = Field(default=0, ge=0, le=1000)
+    noise: int = Field(default=0, ge=0, le=1_000_000)
 
     def among_others(self, seed: str) -> Person:
         """With the noise as memories."""
@@ -202,6 +202,9 @@ def _check(file: File, people: People, number: int, question: Question, named: t
 
 
 def _questions(read: list[tuple[File, P]], name: str) -> Questions:
+    for file, people in read:
+        if not people.questions:
+            raise file.error("questions: there is no question in it", ("questions",))
     unique(
         (file, ("questions", number, "id"), question.id)
         for file, people in read

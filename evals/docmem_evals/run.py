@@ -61,6 +61,7 @@ class Run:
     gates_asked: tuple[Gate, ...] = ()
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    max_unscored: float = gates.MAX_UNSCORED
 
     @property
     def scored(self) -> list[Scored]:
@@ -74,8 +75,13 @@ class Run:
 
     @cached_property
     def gates(self) -> dict[str, dict[str, Any]]:
-        """The bounds that were asked for."""
-        return gates.judged(self.gates_asked, self.metrics)
+        """The bounds that were asked for; with any of them, and samples unscored, also how many may be."""
+        left = len(self.samples) - len(self.scored)
+        if not self.gates_asked or not left:
+            return gates.judged(self.gates_asked, self.metrics)
+        bound = Gate(gates.UNSCORED, self.max_unscored, at_most=True)
+        share = round(left / len(self.samples), 4)
+        return gates.judged((*self.gates_asked, bound), {**self.metrics, gates.UNSCORED: share})
 
     @property
     def passed(self) -> bool:
@@ -161,8 +167,10 @@ def load(path: Path) -> Run:
     bounds = tuple(
         Gate(name, gate["bound"], at_most=name in tasks.TASKS[header.task].smaller)
         for name, gate in figures.get("gates", {}).items()
+        if name != gates.UNSCORED
     )
-    return Run(header, tuple(samples), bounds, tuple(figures.get("warnings", ())))
+    kept = figures.get("gates", {}).get(gates.UNSCORED, {}).get("bound", gates.MAX_UNSCORED)
+    return Run(header, tuple(samples), bounds, tuple(figures.get("warnings", ())), max_unscored=kept)
 
 
 def _row(path: Path, number: int, text: str) -> dict[str, Any]:

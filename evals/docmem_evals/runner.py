@@ -16,7 +16,7 @@ from docmem import __version__, git
 from docmem.config import Settings
 from docmem.errors import InputError
 from docmem.git import worktrees
-from docmem_evals.gates import Gate
+from docmem_evals.gates import MAX_UNSCORED, Gate
 from docmem_evals.judge import Judge
 from docmem_evals.matching import Matcher
 from docmem_evals.recording import Recording
@@ -51,7 +51,8 @@ class Options:
     """How a task is run, and where it is kept.
 
     `out`: the run's file. `cache`: folder of kept answers; None keeps none. `jobs`: samples at a time. `recording`:
-    where replies are noted. `domains`: only samples of these; none: all.
+    where replies are noted. `domains`: only samples of these; none: all. `max_unscored`: share of samples that may stay
+    without a verdict where something is gated.
     """
 
     out: Path | None = None
@@ -60,6 +61,7 @@ class Options:
     quiet: bool = True
     recording: Recording | None = None
     domains: tuple[str, ...] = ()
+    max_unscored: float = MAX_UNSCORED
 
     def chosen(self, samples: Sequence[D]) -> list[D]:
         """The samples that are asked for. Raises `InputError` where there are none."""
@@ -117,7 +119,9 @@ def run(
             if file is not None:
                 file.write(line(scored.as_json()))
                 file.flush()
-    finished = Run(replace(header, prompt=prompt(done)), tuple(done), gates, warnings, _judging(matcher))
+    finished = Run(
+        replace(header, prompt=prompt(done)), tuple(done), gates, warnings, _judging(matcher), options.max_unscored
+    )
     if options.out is not None:
         options.out.write_text("".join(finished.lines()), encoding="utf-8")
     return finished

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from docmem_evals.counting import Counts
+from docmem_evals.gates import UNSCORED
 from docmem_evals.scoring import answer, extraction, merge, recall
 
 
@@ -18,6 +19,10 @@ class Task:
     leading: str
     shown: tuple[str, ...]
     smaller: frozenset[str] = frozenset()
+
+    def is_bounded_above(self, name: str) -> bool:
+        """Whether less of a metric is better."""
+        return name in self.smaller or name == UNSCORED
 
 
 TASKS: Mapping[str, Task] = {

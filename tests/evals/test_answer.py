@@ -83,7 +83,10 @@ def test_a_judge_without_a_verdict_leaves_a_sample_unscored_which_is_not_zero(ca
     assert done.metrics["accuracy"] == 1
     assert "abstention_accuracy" not in done.metrics
     assert done.as_json()["matcher"] == "judge says"
-    assert done.passed
+    left = {"value": 0.5, "bound": 0.1, "passed": False}
+    assert done.gates == {"accuracy": {"value": 1, "bound": 1, "passed": True}, "unscored_rate": left}
+    assert run(indexed, model, cases, judge_model=judge, options=Options(max_unscored=0.5), min_accuracy=1.0).passed
+    assert run(indexed, model, cases, judge_model=judge).passed, "nothing is gated"
 
 
 def test_a_gate_on_what_could_not_be_scored_is_red(cases: Path, indexed: Settings) -> None:

@@ -53,6 +53,15 @@ def test_one_folder_may_hold_all_tasks_side_by_side_or_apart(tmp_path: Path) -> 
         dialogues.merges(tmp_path)
 
 
+def test_either_ending_of_yaml_will_do_and_no_questions_are_a_mistake(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + CASE, "a.yml")
+    assert [case.id for case in dialogues.extractions(tmp_path).cases] == ["a"]
+    for task in (RECALL, ANSWER):
+        write(tmp_path, task.replace("questions:", "questions: []"))
+        with pytest.raises(InputError, match=r"mine\.yaml, line 7: questions: there is no question in it"):
+            (people.recalls if task == RECALL else people.answers)(tmp_path)
+
+
 def test_a_hash_names_the_content(tmp_path: Path) -> None:
     first = dialogues.extractions(write(tmp_path, HEAD + CASE)).name
     assert dialogues.extractions(tmp_path).name == first

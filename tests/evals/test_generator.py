@@ -41,6 +41,22 @@ def test_people_of_one_name_in_two_tenants_get_nothing_of_each_other(tmp_path: P
     assert done.metrics["recall@5"] == 1
 
 
+def test_one_tenant_may_be_as_large_as_one_likes(tmp_path: Path) -> None:
+    generator.write(tmp_path, kinds=["large"], size=5000)
+    asked = people.recalls(tmp_path).asked
+    [world] = people.worlds(asked)
+    texts = [memory.text for memory in world.people.people["host"].memories.values()]
+    assert (len(set(texts)), len(texts)) == (5006, 5006)
+
+
+def test_a_folder_in_use_is_refused(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("cases: []")
+    done = shell("eval", "generate", str(tmp_path), "--size", "3", "--json")
+    assert done.code == 1
+    assert "isn't empty" in done.json["error"]["message"]
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
+
+
 def test_the_command_says_what_it_wrote(shell: Shell, tmp_path: Path) -> None:
     done = shell("eval", "generate", str(tmp_path / "made"), "--kind", "update", "--size", "30", "--json")
     assert done.json["files"] == {"update-0000.yaml": 25, "update-0001.yaml": 5}

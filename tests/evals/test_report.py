@@ -15,7 +15,7 @@ from docmem.errors import InputError
 from docmem_evals import bootstrap, markdown, page, tasks
 from docmem_evals.comparison import compare
 from docmem_evals.gates import Gate
-from docmem_evals.run import Header, Run
+from docmem_evals.run import Header, Run, load
 from docmem_evals.samples import Judged, Scored
 from tests.support.cli import Shell
 
@@ -134,13 +134,49 @@ def test_comparing_says_which_samples_changed() -> None:
     found = compare(GOOD, more)
     assert {each.id: each.change for each in found.samples} == {
         "s1": "worse", "s2": "worse", "s3": "worse", "new": "added", "s0": "removed",
+        **dict.fromkeys(["s4", "s5", "s6", "s7", "s8", "s9"], "reworded"),
     }  # fmt: skip
     assert "only samples of both are compared" in found.warnings[0]
-    assert {each.change for each in compare(BAD, GOOD).samples} == {"better"}
+    assert {each.change for each in compare(BAD, GOOD).samples} == {"better", "reworded"}
     assert compare(GOOD, GOOD).samples == ()
     assert "No sample changed." in markdown.comparison(compare(GOOD, GOOD))
     other = made(sample("s0", right=False, text="x"), *BAD.samples[1:])
     assert [each.change for each in compare(BAD, other).samples] == ["different"]
+
+
+def test_comparing_lists_what_is_only_worded_otherwise() -> None:
+    [one, *others] = GOOD.samples
+    worded = replace(one, judged=replace(one.judged, got=("The user eats no meat at all.",)))
+    found = compare(GOOD, replace(GOOD, samples=(worded, *others)))
+    assert [(each.id, each.change) for each in found.samples] == [(one.id, "reworded")]
+    assert "- got: The user eats no meat at all." in markdown.comparison(found)
+    assert found.as_json()["samples"][0]["got_after"] == ["The user eats no meat at all."]
+
+
+def test_the_bound_on_unscored_samples_is_kept_with_the_run(tmp_path: Path) -> None:
+    [one, *others] = GOOD.samples
+    half = replace(
+        GOOD, samples=(replace(one, unscored="no verdict"), *others), gates_asked=(Gate("f1", 0.5),), max_unscored=0.01
+    )
+    assert not half.passed
+    file = tmp_path / "run.jsonl"
+    file.write_text("".join(half.lines()), encoding="utf-8")
+    assert load(file).gates == half.gates
+    assert "unscored_rate ≤ 0.01" in markdown.summary(half)
+
+
+def test_the_terminal_names_the_first_samples_with_problems_and_how_to_see_them() -> None:
+    told = markdown.summary(BAD)
+    wrong = [sample.id for sample in BAD.samples if not sample.right]
+    assert f"samples with problems: {', '.join(wrong[:5])}" in told
+    assert "docmem eval report run.jsonl" in told
+    assert "samples with problems" not in markdown.summary(GOOD)
+
+
+@pytest.mark.parametrize("bound", ["5", "-0.1", "nan", "inf", "many"])
+def test_a_bound_that_is_no_share_is_refused(shell: Shell, bound: str) -> None:
+    assert shell("eval", "extraction", "--model", "offline", f"--min-f1={bound}").code == 2
+    assert shell("eval", "merge", "--model", "offline", f"--max-wrong-merges={bound}").code == 2
 
 
 def test_runs_of_different_tasks_don_t_compare() -> None:
@@ -177,7 +213,7 @@ def test_the_commands_read_runs_and_write_reports(shell: Shell, tmp_path: Path) 
     Page((tmp_path / "page.html").read_text("utf-8"))
     assert shell("eval", "report", str(other)).out == markdown.report(BAD)
     compared = shell("eval", "compare", str(one), str(other), "--json").json
-    assert [each["change"] for each in compared["samples"]] == ["worse"] * 4
+    assert [each["change"] for each in compared["samples"]] == ["worse"] * 4 + ["reworded"] * 6
     assert compared["differences"]["f1"]["clear"] is True
     assert "worse: `s0`" in shell("eval", "compare", str(one), str(other)).out
     missing = shell("eval", "report", str(tmp_path / "page.html"))
