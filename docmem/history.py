@@ -120,13 +120,15 @@ class Step:
 class Life:
     """A memory, or another file, and all that happened to it, oldest first.
 
-    `id`: None for what is no memory. `text` is None once it is gone.
+    `id`: None for what is no memory. `text` is None once it is gone; where the file can't be read any more (`readable`
+    is False) it is what it said last, which stays served.
     """
 
     id: str | None
     path: str
     text: str | None
     steps: tuple[Step, ...]
+    readable: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """The object of `why --json`."""
@@ -134,6 +136,7 @@ class Life:
             "id": self.id,
             "path": self.path,
             "text": self.text,
+            "readable": self.readable,
             "history": [step.as_json() for step in self.steps],
         }
 
@@ -484,7 +487,10 @@ def why(repository: Repository, wanted: str) -> Life:
     )
     if not life:
         raise NotFound(f"tenant {repository.tenant} has no memory {wanted}")
-    return Life(id=memory, path=life[-1].path, text=life[-1].text, steps=life)
+    last = life[-1]
+    readable = last.op == "delete" or last.text is not None
+    said = last.text if readable else next((step.text for step in reversed(life) if step.text is not None), None)
+    return Life(id=memory, path=last.path, text=said, steps=life, readable=readable)
 
 
 def _is_path(wanted: str) -> bool:

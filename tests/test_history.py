@@ -290,3 +290,12 @@ def test_a_new_memory_under_a_name_that_became_free_is_new(settings: Settings, r
     last = history.why(repo, BUS.id).steps[-1]
     assert (last.op, last.quote, last.text) == ("delete", None, None)
     assert history.changed_last(repo, BUS.id) == over
+
+
+def test_a_memory_whose_file_cannot_be_read_any_more_is_not_gone(settings: Settings, repo: Repository) -> None:
+    write(settings, TEA)
+    put(settings, "acme", {TEA.path: files.render_memory(TEA).replace(b"kind: fact", b"kind: [")})
+    life = history.why(repo, TEA.id)
+    assert (life.text, life.readable, [step.op for step in life.steps]) == (TEA.text, False, ["create", "update"])
+    put(settings, "acme", {TEA.path: None})
+    assert (history.why(repo, TEA.id).text, history.why(repo, TEA.id).readable) == (None, True)

@@ -145,7 +145,14 @@ def _print(done: Consolidation) -> None:
 def _line(done: Consolidation) -> str:
     counts = ", ".join(f"{count} {op}d" for op, count in done.as_json()["operations"].items() if count)
     would = "would be " if done.dry_run and done.outcome in {"committed", "held"} else ""
-    return would + _MEANS[done.outcome] + (f": {counts}" if counts else "")
+    return would + _means(done) + (f": {counts}" if counts else "")
+
+
+def _means(done: Consolidation) -> str:
+    """A conflict has its own words: it may be a lock that somebody holds, or another's commit."""
+    if done.outcome != "conflict" or done.error is None:
+        return _MEANS[done.outcome]
+    return f"nothing was written: {done.error.message}" + (f"; {done.error.hint}" if done.error.hint else "")
 
 
 def _diff(done: Consolidation) -> str:

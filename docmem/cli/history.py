@@ -381,7 +381,9 @@ def _served_line(each: Served) -> str:
 def _life_lines(life: Life) -> Iterator[str]:
     yield f"{life.id}  {life.path}" if life.id else life.path
     if life.id is not None:
-        yield f"  {life.text if life.text is not None else '(gone)'}"
+        yield f"  {life.text if life.text is not None else '(gone)' if life.readable else '(never readable)'}"
+        if not life.readable:
+            yield "  (the file can't be read since; what it said last stays served: docmem status names the fault)"
     for step in life.steps:
         yield from _step_lines(step, is_memory=life.id is not None)
 

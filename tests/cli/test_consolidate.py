@@ -145,3 +145,21 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 4096)
     except OSError:  # Linux says so when the other side has closed
         return b""
+
+
+def test_a_lock_that_somebody_holds_is_named_and_not_taken_for_anothers_change(
+    shell: Shell, settings: Settings, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = settings.tenants / "acme.git" / "refs" / "heads" / "main.lock"
+    dialogue = tmp_path / "web-9.jsonl"
+    said = '{"id": "t1", "role": "user", "text": "Please remember that I am vegetarian.", "at": "2026-05-02T10:00:00Z"}'
+    dialogue.write_text(said)
+    monkeypatch.setattr("docmem.git.references.REF_LOCK_SECONDS", 0.1)
+    with lock.open("w"):
+        done = shell("consolidate", "acme", "--dialogue", str(dialogue), "--subject", "ana", "--model", "offline")
+    assert (done.code, "nothing was written: git could not move" in done.out, f"rm {lock}" in done.out) == (
+        75,
+        True,
+        True,
+    )
+    assert "changed the same memory" not in done.out
