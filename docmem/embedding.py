@@ -13,8 +13,9 @@ import math
 import operator
 import queue
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from docmem import config, projection
@@ -317,6 +318,7 @@ class QueryVectors:
         self._cache: Cache[str, QueryVector] = Cache(size)
         self._breaker = Breaker(failures=3, pause=5.0)
         self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
+        self._workers = _Workers()
 
     def __call__(self, text: str) -> QueryVector:
         """The vector of `text`, or a `QueryVector` that says `no_embedder` or `embedder_failed`."""
@@ -336,8 +338,7 @@ class QueryVectors:
 
     def _within_timeout(self, question: str) -> QueryVector:
         answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
-        # A daemon of its own: a pool's threads are joined at exit, and a provider that hangs would hold it up.
-        threading.Thread(target=self._embed, args=(question, answer), daemon=True, name="docmem-embed").start()
+        self._workers.do(partial(self._embed, question, answer))
         try:
             return answer.get(timeout=self._timeout)
         except queue.Empty:
@@ -355,3 +356,36 @@ class QueryVectors:
         finally:
             self._waiting.release()
         answer.put(found)
+
+
+_KEPT = 10.0
+"""Seconds that a thread waits for another question."""
+
+
+class _Workers:
+    """Daemon threads, as many as are needed at once, and kept for a moment: starting one took longer than a search.
+
+    A pool's threads are joined at exit, and a provider that hangs would hold it up.
+    """
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have it done by one that waits, or else by a new one."""
+        if self._idle.acquire(blocking=False):
+            self._work.put(work)
+        else:
+            threading.Thread(target=self._run, args=(work,), daemon=True, name="docmem-embed").start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        while True:
+            work()
+            self._idle.release()
+            try:
+                work = self._work.get(timeout=_KEPT)
+            except queue.Empty:
+                if self._idle.acquire(blocking=False):
+                    return
+                work = self._work.get()  # somebody counts on this one already

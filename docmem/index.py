@@ -101,6 +101,7 @@ class Read:
     recent: Sequence[Mapping[str, Any]] = ()
     used: Sequence[str] = ()
     found: Found = field(default_factory=Found)
+    near: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ class Index:
     def read(self, request: Mapping[str, Any], *asks: Ask) -> tuple[Read, list[list[DictRow]]]:
         """The parts of the function `docmem.read` that are asked for, and the rows of other statements, at once.
 
-        What a request holds stands at that function, in the schema; its `search` is `searching`. An empty one is the
-        tenant's row. Raises `Moved` like `run`.
+        What a request holds stands at that function, in the schema; its `search` is `searching`, its `near` `nearing`.
+        An empty one is the tenant's row. Raises `Moved` like `run`.
         """
         [[row], *found] = self._together(Ask("read", {"request": json.dumps(request)}), *asks)
         answer: dict[str, Any] = row["read"]
@@ -178,6 +179,7 @@ class Index:
             recent=_dated(answer["recent"]),
             used=answer["used"] or (),
             found=self._found(answer["found"]) if answer["found"] else Found(),
+            near=_dated(answer["near"]),
         )
         return read, found
 
@@ -296,15 +298,19 @@ def searching(
     }
 
 
+def nearing(scope: Scope, vector: Sequence[float], *, set: str, limit: int) -> dict[str, Any]:
+    """The `near` of a request to `Index.read`: the memories of a subject that are nearest to a vector."""
+    near = {"vector": _halfvec(vector), "set": set, "best": limit}
+    return {**scope.request(), "kinds": list(scope.kinds), **near}
+
+
 def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int) -> tuple[Ask, ...]:
-    """What asks for the memories and documents nearest to a vector: see `near`."""
+    """What asks for the memories of all of a tenant, and for documents, that are nearest to a vector: see `near`."""
     values = {"vector": _halfvec(vector), "set": set, "limit": limit}
-    memories = {**values, **scope.parameters()}
     asks = []
     if scope.kinds and scope.subject is None:
-        asks = [Ask("search_widely"), Ask("memories_by_vector", {**memories, "dimension": len(vector)})]
-    elif scope.kinds:
-        asks = [Ask("subject_by_vector", memories)]
+        memories = {**values, "dimension": len(vector), **scope.parameters()}
+        asks = [Ask("search_widely"), Ask("memories_by_vector", memories)]
     if folders:
         asks.append(Ask("documents_by_vector", {**values, "folders": list(folders)}))
     return tuple(asks)
@@ -313,8 +319,7 @@ def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, se
 def near(asks: Sequence[Ask], found: Sequence[list[DictRow]]) -> tuple[list[DictRow], list[DictRow]]:
     """Memories and documents out of the rows of `nearest`, each nearest first; `strength` is the cosine."""
     rows = dict(zip((ask.name for ask in asks), found, strict=True))
-    memories = rows.get("subject_by_vector") or rows.get("memories_by_vector") or []
-    return memories, rows.get("documents_by_vector", [])
+    return rows.get("memories_by_vector", []), rows.get("documents_by_vector", [])
 
 
 def _dated(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
@@ -345,7 +350,8 @@ def _filler() -> str:
 
 
 def _halfvec(vector: Sequence[float]) -> str:
-    return f"[{','.join(map(repr, vector))}]"
+    # More digits than half precision has, and a third of the characters that a float has.
+    return f"[{','.join(map('%.6g'.__mod__, vector))}]"
 
 
 class Reader:

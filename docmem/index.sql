@@ -1,7 +1,7 @@
 What a reader asks of the index. Every statement says its tenant; row-level security says it again.
 Times are compared with the database's clock. `retention` is seconds by kind, null for no limit.
-What is read of one subject is read by functions of the schema, which are planned once; what is here goes over all of a
-tenant, or by vector, and is planned for each tenant anew.
+What is read of one subject is read by functions of the schema, which are planned once; what else is here goes over all
+of a tenant, and is planned for each anew.
 
 -- name: read
 -- See sync/docmem_sync/schema.sql.
@@ -113,30 +113,6 @@ WHERE m.tenant_id = %(tenant)s
   AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
                < (%(retention)s::jsonb ->> m.kind)::numeric, true)
 ORDER BY v.embedding::halfvec(%(dimension)s) <=> %(vector)s::halfvec(%(dimension)s), m.id
-LIMIT %(limit)s;
-
--- name: subject_by_vector
--- By key and sort: exact, and for the few vectors of a subject faster than any index.
-SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
-       coalesce(m.valid_from, m.created_at) AS since,
-       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
-       1 - (v.embedding <=> %(vector)s::halfvec) AS strength
-FROM docmem.memory m
-JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
-WHERE m.tenant_id = %(tenant)s
-  AND v.tenant_id = %(tenant)s
-  AND v.set = %(set)s
-  AND v.projection_hash = m.projection_hash
-  AND vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec)
-  AND m.subject = %(subject)s
-  AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
-  AND m.kind = ANY (%(kinds)s::text[])
-  AND (m.valid_from IS NULL OR m.valid_from <= now())
-  AND (m.valid_until IS NULL OR m.valid_until > now())
-  AND (m.expires IS NULL OR m.expires > now())
-  AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
-               < (%(retention)s::jsonb ->> m.kind)::numeric, true)
-ORDER BY v.embedding <=> %(vector)s::halfvec, m.id
 LIMIT %(limit)s;
 
 -- name: memories_recent

@@ -111,6 +111,7 @@ class Injector:
             self._reader = Reader(at_replica, timeout=timeout, opening=opening)
         self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
+        self._last_rules: _Rules | None = None
         self._channels: Cache[str, tuple[str, str]] = Cache(_TENANTS)
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
@@ -293,9 +294,11 @@ class Injector:
     def _made(self, request: Request, vector: QueryVector | None) -> tuple[Packet, str | None]:
         """A packet of the index, and the key of the tenant's channel."""
         known = self._rules.get(request.tenant)
+        # Most tenants serve alike: a new one is read by the rules of another, and again if its own are different.
+        guessed = known or self._last_rules
 
         def work(index: Index) -> tuple[_Rules | None, Gathered]:
-            rules = known or _look_up(index)
+            rules = guessed or _rules(index.tenant())
             if rules is None:
                 return None, Gathered()
             row, gathered = gather(index, request, rules.policies, vector)
@@ -313,6 +316,7 @@ class Injector:
             return Packet(degraded="not_synced"), None
         if rules is not known:
             self._rules.put(request.tenant, rules)
+            self._last_rules = rules
         made = assemble(request, rules.policies, gathered, now=datetime.now(UTC), tokenizer=self._tokenizer)
         return made, rules.channel
 
@@ -406,17 +410,13 @@ class _Recovery:
                 self._running = False
 
 
-def _look_up(index: Index) -> _Rules | None:
-    return _rules(index.tenant())
-
-
 def _rules(row: Any) -> _Rules | None:
     return None if row is None else _Rules(row, policies(row), row.get("channel"))
 
 
 def _serves_alike(one: Any, other: Any) -> bool:
     """Whether two rows of a tenant differ in nothing that a search depends on."""
-    aside = {"revision", "channel"}
+    aside = {"revision", "channel", "agents", "budgets"}
     return {key: value for key, value in one.items() if key not in aside} == {
         key: value for key, value in other.items() if key not in aside
     }
@@ -430,11 +430,11 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
         folders = KNOWLEDGE if rules.documents else ()
         question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, folders, is_goal=True)
         asked = asking(question, rules, vector)
-        wanted["search"] = asked.search
+        wanted |= asked.request
     read, nearby = index.read(wanted, *(asked.nearest if asked else ()))
     found, degraded = from_rows(read.recent, rules, limit=_PREFERENCES), None
     if asked is not None:
-        result = answer(asked, rules, read.found, nearby)
+        result = answer(asked, rules, read, nearby)
         found = telling(result.hits)
         # Without an embedder, searching words alone is what was chosen.
         degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded

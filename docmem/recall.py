@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,7 +21,7 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import NotFound
-from docmem.index import READING, Ask, Found, Frequencies, Index, Reader, Scope, near, nearest, searching
+from docmem.index import READING, Ask, Found, Frequencies, Index, Read, Reader, Scope, near, nearest, nearing, searching
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import subject_key
@@ -167,10 +167,11 @@ def _read(shape: type[Any], values: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Candidates of one way to search, best first, and how much its ranks count."""
+    """Candidates of one way to search, best first, how much its ranks count, and where a hit says its rank."""
 
     hits: tuple[Hit, ...]
     weight: float
+    rank: Literal["lexical_rank", "vector_rank"] = "lexical_rank"
 
 
 def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[str]) -> tuple[Hit, ...]:
@@ -212,15 +213,21 @@ def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
     """Weighted reciprocal rank fusion. Best first; relevance = fused score / the highest."""
     scores: dict[tuple[str, int], float] = {}
     found: dict[tuple[str, int], Hit] = {}
+    ranks: dict[tuple[str, int], dict[str, Any]] = {}
     for arm in arms:
         for rank, hit in enumerate(arm.hits, start=1):
-            scores[hit.key] = scores.get(hit.key, 0.0) + arm.weight / (k + rank)
-            known = found.get(hit.key)
-            found[hit.key] = hit if known is None else _merged(known, hit)
+            key = hit.key
+            scores[key] = scores.get(key, 0.0) + arm.weight / (k + rank)
+            ranks.setdefault(key, {})[arm.rank] = rank
+            known = found.get(key)
+            found[key] = hit if known is None else _merged(known, hit)
     highest = max(scores.values(), default=0.0)
     if highest <= 0:
         return ()
-    fused = [replace(hit, relevance=scores[key] / highest, score=scores[key] / highest) for key, hit in found.items()]
+    fused = [
+        replace(hit, relevance=scores[key] / highest, score=scores[key] / highest, **ranks[key])
+        for key, hit in found.items()
+    ]
     return tuple(sorted(fused, key=lambda hit: (-hit.relevance, hit.age, hit.key)))
 
 
@@ -229,8 +236,6 @@ def _merged(first: Hit, second: Hit) -> Hit:
         first,
         shared=first.shared | second.shared,
         matched=second.matched if first.matched is None else first.matched,
-        lexical_rank=first.lexical_rank or second.lexical_rank,
-        vector_rank=first.vector_rank or second.vector_rank,
         cosine=second.cosine if first.cosine is None else first.cosine,
     )
 
@@ -257,8 +262,9 @@ def by_recency(
 def _best(
     hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
-    scored = [replace(hit, score=_score(hit.age, hit.importance, relevance, weights)) for hit, relevance in hits]
-    return tuple(sorted(scored, key=lambda hit: (hit.id in used, *_best_first(hit)))[:limit])
+    scored = [(hit, _score(hit.age, hit.importance, relevance, weights)) for hit, relevance in hits]
+    scored.sort(key=lambda pair: (pair[0].id in used, -pair[1], pair[0].age, pair[0].key))
+    return tuple(replace(hit, score=score) for hit, score in scored[:limit])
 
 
 def _best_first(hit: Hit) -> tuple[Any, ...]:
@@ -289,12 +295,13 @@ class Question:
 class Asking:
     """What a question asks of the index, for who asks it along with other things: see `answer`.
 
-    `search` is a part of a request to `Index.read`; `nearest` is empty where no vector is to be searched by.
+    `request` is a part of a request to `Index.read`, `nearest` goes with it. `by_vector`: there is one to search by.
     """
 
     question: Question
-    search: Mapping[str, Any]
+    request: Mapping[str, Any]
     nearest: tuple[Ask, ...] = ()
+    by_vector: bool = False
     degraded: str | None = None
     min_relevance: float = 0.0
 
@@ -302,27 +309,27 @@ class Asking:
 def asking(question: Question, policies: Policies, vector: QueryVector | None) -> Asking:
     """What to ask the index. `vector` None: there is no embedder (`no_embedder`)."""
     scope, limit = _scope(question, policies), max(ARM, question.limit)
-    search = searching(scope, question.folders, _asked(question), policies.languages, limit=limit)
+    request: dict[str, Any] = {}
+    if question.subject is not None:
+        request["search"] = searching(scope, question.folders, _asked(question), policies.languages, limit=limit)
     if vector is None or not vector.vector:
-        return Asking(question, search, degraded="no_embedder" if vector is None else vector.degraded)
+        return Asking(question, request, degraded="no_embedder" if vector is None else vector.degraded)
     if policies.sets and vector.set not in policies.sets:
         # The vectors that serve are another model's: its own aren't complete yet.
-        return Asking(question, search, degraded="no_embedder")
+        return Asking(question, request, degraded="no_embedder")
+    if question.subject is not None and question.kinds:
+        request["near"] = nearing(scope, vector.vector, set=vector.set, limit=limit)
     asks = nearest(scope, question.folders, vector.vector, set=vector.set, limit=limit)
-    return Asking(question, search, asks, vector.degraded, vector.min_relevance)
+    return Asking(question, request, asks, True, vector.degraded, vector.min_relevance)
 
 
-def answer(asked: Asking, policies: Policies, found: Found, nearby: Sequence[list[dict[str, Any]]]) -> SearchResult:
-    """Everything related to a question, by relevance: what its words `found`, and the rows of `asked.nearest`."""
+def answer(asked: Asking, policies: Policies, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> SearchResult:
+    """Everything related to a question, by relevance: out of what was `read`, and of the rows of `asked.nearest`."""
     arms = []
-    if found.words.query:
-        hits = _by_words(asked.question, found)
-        ranked = (replace(hit, lexical_rank=rank) for rank, hit in enumerate(hits, start=1))
-        arms.append(Arm(tuple(ranked), policies.weights.lexical))
-    if asked.nearest:
-        hits = _by_vector(asked, nearby)
-        ranked = (replace(hit, vector_rank=rank) for rank, hit in enumerate(hits, start=1))
-        arms.append(Arm(tuple(ranked), policies.weights.vector))
+    if read.found.words.query:
+        arms.append(Arm(_by_words(asked.question, read.found), policies.weights.lexical))
+    if asked.by_vector:
+        arms.append(Arm(_by_vector(asked, read, nearby), policies.weights.vector, "vector_rank"))
     return SearchResult(asked.degraded, fuse(arms, k=policies.weights.rrf_k))
 
 
@@ -333,15 +340,14 @@ def find(index: Index, question: Question, policies: Policies, vector: QueryVect
     """
     asked = asking(question, policies, vector)
     if question.subject is None:
-        found = _found_in_tenant(index, question, policies)
+        read = Read(found=_found_in_tenant(index, question, policies))
         nearby = index.run(*asked.nearest) if asked.nearest else []
     else:
-        read, nearby = index.read({"search": asked.search}, *asked.nearest)
-        found = read.found
-    if not found.words.query and not asked.nearest and not question.is_goal:
+        read, nearby = index.read(asked.request, *asked.nearest)
+    if not read.found.words.query and not asked.by_vector and not question.is_goal:
         scope = _scope(question, policies)
         return SearchResult("recency", recent(index, scope, policies, limit=question.limit))
-    return answer(asked, policies, found, nearby)
+    return answer(asked, policies, read, nearby)
 
 
 def _found_in_tenant(index: Index, question: Question, policies: Policies) -> Found:
@@ -382,9 +388,9 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
     return about(ranked, found.words.content, tells_nothing)
 
 
-def _by_vector(asked: Asking, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:
+def _by_vector(asked: Asking, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:
     rows, documents = near(asked.nearest, nearby)
-    memories = [(row["strength"], _memory(row, cosine=row["strength"])) for row in rows]
+    memories = [(row["strength"], _memory(row, cosine=row["strength"])) for row in (*read.near, *rows)]
     ranked = _strongest(memories, documents, max(ARM, asked.question.limit))
     return tuple(hit for hit in ranked if (hit.cosine or 0.0) >= asked.min_relevance)
 

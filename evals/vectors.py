@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ import psycopg
 from docmem import db, postgres
 from docmem.config import Settings
 from docmem.embedding import BATCH, LocalEmbedder, set_name
-from docmem.index import Index, Reader, Scope, near, nearest
+from docmem.index import Index, Reader, Scope, near, nearest, nearing
 from docmem.model import KINDS
 from docmem_evals.conversations import load
 from docmem_sync import hot
@@ -146,11 +146,14 @@ class Asker:
         """One question of one tenant."""
         scope = Scope(subject, None, KINDS, dict.fromkeys(KINDS))
 
-        asks = nearest(scope, (), vector, set=self.name, limit=K)
-
         def ask(index: Index) -> list[str]:
             started = time.perf_counter()
-            memories, _ = near(asks, index.run(*asks))
+            memories: Sequence[Mapping[str, Any]]
+            if subject is None:
+                asks = nearest(scope, (), vector, set=self.name, limit=K)
+                memories, _ = near(asks, index.run(*asks))
+            else:
+                memories = index.read({"near": nearing(scope, vector, set=self.name, limit=K)})[0].near
             found.seconds.append(time.perf_counter() - started)
             return [row["id"] for row in memories]
 

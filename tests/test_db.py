@@ -542,7 +542,9 @@ def test_a_plan_made_for_a_large_tenant_never_serves_a_small_one(crowded: Settin
 def test_the_plan_of_a_read_is_shared_and_gives_each_tenant_all_of_its_rows(
     crowded: Settings, proxied: Callable[[Settings], Settings], pooled: bool
 ) -> None:
-    asked = json.dumps({"subject": "s", "agent": "a", "retention": {}, "recent": ["fact"], "at_most": 50})
+    scope, question = {"subject": "s", "agent": "a", "retention": {}}, vectors(99, 1)[0]
+    near = {**scope, "kinds": ["fact"], "vector": question, "set": "m/8/1", "best": 8}
+    asked = json.dumps({**scope, "recent": ["fact"], "at_most": 50, "near": near})
     small = [f"small{number}" for number in range(SMALL)]
     with closing(db.connect(proxied(crowded) if pooled else crowded, "reader")) as connection:
         for order in (["hot"] * 8 + small, small + ["hot"] * 3):
@@ -550,6 +552,7 @@ def test_the_plan_of_a_read_is_shared_and_gives_each_tenant_all_of_its_rows(
                 statements = [("SELECT docmem.read(%(tenant)s, %(asked)s) AS read", {"asked": asked})]
                 [[row]] = db.run(connection, tenant, statements, seconds=20)
                 assert len(row["read"]["recent"]) == (50 if tenant == "hot" else EACH), tenant
+                assert [each["id"] for each in row["read"]["near"]] == nearest(connection, tenant, question, exact=True)
         assert connection.execute("SELECT docmem.read('hot', %s) ->> 'recent' AS read", [asked]).fetchone() == {
             "read": None
         }

@@ -398,10 +398,25 @@ RETURN CASE
           || to_tsvector(language, docmem.folded(text))::text)::tsvector
 END;
 
+-- From when on a memory of each of these kinds is kept: `retention` is seconds by kind, null for no limit.
+CREATE FUNCTION docmem.oldest(kinds text[], retention jsonb) RETURNS timestamptz[] LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(
+            coalesce(now() - make_interval(secs => least((retention ->> k.kind)::float8, 1e11)), '-infinity')
+            ORDER BY k.n
+        )
+        FROM unnest(kinds) WITH ORDINALITY AS k (kind, n)
+    );
+END
+$$;
+
 -- Memories of a subject that an agent may see now, newest first, as JSON.
 CREATE FUNCTION docmem.memories_recent(
     tenant text, subject text, agent text, kinds text[], retention jsonb, at_most integer
 ) RETURNS json LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    oldest timestamptz[] := docmem.oldest(kinds, retention);
 BEGIN
     RETURN (
         SELECT json_agg(row_to_json(r))
@@ -413,12 +428,10 @@ BEGIN
             WHERE m.tenant_id = memories_recent.tenant
               AND m.subject = memories_recent.subject
               AND (memories_recent.agent IS NULL OR m.agent IS NULL OR m.agent = memories_recent.agent)
-              AND m.kind = ANY (memories_recent.kinds)
+              AND coalesce(m.valid_from, m.created_at) > oldest[array_position(memories_recent.kinds, m.kind)]
               AND (m.valid_from IS NULL OR m.valid_from <= now())
               AND (m.valid_until IS NULL OR m.valid_until > now())
               AND (m.expires IS NULL OR m.expires > now())
-              AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
-                           < (memories_recent.retention ->> m.kind)::numeric, true)
             ORDER BY since DESC, m.id
             LIMIT memories_recent.at_most
         ) AS r
@@ -442,6 +455,7 @@ DECLARE
     memories bigint;
     in_memories bigint[];
     weights float8[];
+    oldest timestamptz[];
     found_memories json;
     found_documents json;
 BEGIN
@@ -483,29 +497,25 @@ BEGIN
         FROM unnest(each) WITH ORDINALITY AS w (query, n);
     END IF;
 
+    oldest := docmem.oldest(asked.kinds, asked.retention);
     WITH mine AS MATERIALIZED (
-        SELECT m.id,
-               CASE WHEN m.tsv @@ question THEN ts_rank(m.tsv, question)::float8 END AS rank,
-               CASE WHEN m.tsv @@ question THEN
-                   ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query)
-               END AS shared,
-               (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
-                   AND m.kind = ANY (asked.kinds)
-                   AND (m.valid_from IS NULL OR m.valid_from <= now())
-                   AND (m.valid_until IS NULL OR m.valid_until > now())
-                   AND (m.expires IS NULL OR m.expires > now())
-                   AND coalesce(extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))
-                                < (asked.retention ->> m.kind)::numeric, true) AS serves
+        SELECT m.id, m.tsv, m.tsv @@ question AS matches, row_number() OVER () AS place, m.agent, m.kind,
+               m.valid_from, m.valid_until, m.expires, m.created_at
         FROM docmem.memory m
         WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}'
+    ), matching AS MATERIALIZED (
+        SELECT m.*,
+               ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query) AS shared
+        FROM mine m WHERE m.matches
     ), sampled AS MATERIALIZED (
-        SELECT shared FROM mine LIMIT asked.sample
+        SELECT count(*) AS texts FROM mine WHERE place <= asked.sample
     ), stands AS MATERIALIZED (
-        SELECT w.n, count(*) AS found FROM sampled, unnest(sampled.shared) AS w (n) GROUP BY w.n
+        SELECT w.n, count(*) AS found FROM matching m, unnest(m.shared) AS w (n)
+        WHERE m.place <= asked.sample GROUP BY w.n
     ), counted AS MATERIALIZED (
         SELECT l.n, l.lexeme, coalesce(s.found, 0) AS in_memories,
                coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all,
-               (SELECT count(*) FROM sampled) + documents AS texts
+               (SELECT texts FROM sampled) + documents AS texts
         FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
         LEFT JOIN stands s ON s.n = l.n
     ), word AS MATERIALIZED (
@@ -513,9 +523,14 @@ BEGIN
         FROM counted c
         ORDER BY c.n
     ), candidate AS MATERIALIZED (
-        SELECT m.id, m.rank, m.shared FROM mine m
-        WHERE m.serves AND m.rank IS NOT NULL
-        ORDER BY m.rank DESC, m.id
+        SELECT m.id, m.shared, ts_rank(m.tsv, question)::float8 AS rank
+        FROM matching m
+        WHERE (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+          AND coalesce(m.valid_from, m.created_at) > oldest[array_position(asked.kinds, m.kind)]
+          AND (m.valid_from IS NULL OR m.valid_from <= now())
+          AND (m.valid_until IS NULL OR m.valid_until > now())
+          AND (m.expires IS NULL OR m.expires > now())
+        ORDER BY rank DESC, m.id
         LIMIT asked.candidates
     ), weighed AS MATERIALIZED (
         SELECT c.id, c.shared,
@@ -524,7 +539,7 @@ BEGIN
         ORDER BY strength DESC, c.id
         LIMIT asked.best
     )
-    SELECT (SELECT count(*) FROM sampled),
+    SELECT (SELECT texts FROM sampled),
            (SELECT array_agg(word.in_memories ORDER BY word.n) FROM word),
            (SELECT array_agg(word.weight ORDER BY word.n) FROM word),
            (SELECT json_agg(row_to_json(r)) FROM (
@@ -592,11 +607,58 @@ BEGIN
 END
 $$;
 
+-- The memories of a subject that are nearest to a vector, as JSON: by key and sort, exact, and for the few vectors of a
+-- subject faster than any index. An approximate index is of one set of one tenant, over an expression that doesn't stand
+-- here: no plan can take it.
+CREATE FUNCTION docmem.found_by_vector(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    asked record;
+    vector halfvec;
+    oldest timestamptz[];
+BEGIN
+    SELECT * INTO asked FROM json_to_record(request) AS a (
+        subject text, agent text, kinds text[], retention jsonb, vector text, set text, best integer
+    );
+    vector := asked.vector::halfvec;
+    oldest := docmem.oldest(asked.kinds, asked.retention);
+    RETURN (
+        SELECT json_agg(row_to_json(r))
+        FROM (
+            WITH near AS MATERIALIZED (
+                SELECT m.id, v.embedding <=> vector AS distance
+                FROM docmem.memory m
+                JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
+                WHERE m.tenant_id = found_by_vector.tenant
+                  AND v.tenant_id = found_by_vector.tenant
+                  AND v.set = asked.set
+                  AND v.projection_hash = m.projection_hash
+                  AND vector_dims(v.embedding) = vector_dims(vector)
+                  AND m.subject = asked.subject
+                  AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+                  AND coalesce(m.valid_from, m.created_at) > oldest[array_position(asked.kinds, m.kind)]
+                  AND (m.valid_from IS NULL OR m.valid_from <= now())
+                  AND (m.valid_until IS NULL OR m.valid_until > now())
+                  AND (m.expires IS NULL OR m.expires > now())
+                ORDER BY distance, m.id
+                LIMIT asked.best
+            )
+            SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+                   coalesce(m.valid_from, m.created_at) AS since,
+                   extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
+                   1 - n.distance AS strength
+            FROM near n
+            JOIN docmem.memory m ON m.tenant_id = found_by_vector.tenant AND m.id = n.id
+            ORDER BY n.distance, m.id
+        ) AS r
+    );
+END
+$$;
+
 -- What a turn reads, in one statement and one view of the rows: those parts of it that are asked for, as JSON.
 -- As statements of their own they cost three times as much, nearly all of it to plan them; here they are planned once a
 -- connection. Such a plan knows no tenant and needs none: all of this is read by key and exact, so a plan decides how
--- long it takes and never what is found. That isn't so of vectors, nor of a search over all of a tenant: they aren't
--- in here. It sets no tenant, and sees what its caller sees.
+-- long it takes and never what is found. That isn't so of a search over all of a tenant, nor of what an approximate
+-- index may serve: they aren't in here. It sets no tenant, and sees what its caller sees.
 CREATE FUNCTION docmem.read(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 -- The plan of a table that was empty would read all of it when it is full.
@@ -612,7 +674,7 @@ DECLARE
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
         subject text, agent text, retention jsonb, chunks integer, folders text[], strategy text, paths text[],
-        persona boolean, preferences boolean, recent text[], at_most integer, run bigint, runs bigint, search json
+        persona boolean, preferences boolean, recent text[], at_most integer, run bigint, runs bigint, search json, near json
     );
     SELECT row_to_json(r) INTO of_tenant
     FROM (
@@ -683,12 +745,13 @@ BEGIN
             read.tenant, asked.subject, asked.agent, '{preference}', asked.retention, asked.at_most) END,
         'recent', CASE WHEN asked.recent IS NOT NULL THEN docmem.memories_recent(
             read.tenant, asked.subject, asked.agent, asked.recent, asked.retention, asked.at_most) END,
-        'found', CASE WHEN asked.search IS NOT NULL THEN docmem.found_by_words(read.tenant, asked.search) END
+        'found', CASE WHEN asked.search IS NOT NULL THEN docmem.found_by_words(read.tenant, asked.search) END,
+        'near', CASE WHEN asked.near IS NOT NULL THEN docmem.found_by_vector(read.tenant, asked.near) END
     );
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 8;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 9;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
