@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from docmem import evidence, files, sensitive
+from docmem import evidence, files, sensitive, unsaid
 from docmem.errors import FormatError
 from docmem.instructions import is_instruction
 from docmem.layout import memory_path
@@ -298,11 +298,12 @@ def has_low_confidence(proposal: Proposal, case: Case) -> bool:
 def lacks_support(proposal: Proposal, case: Case) -> bool:
     """Nothing of the statement can be found in the cited turns, and no quote of the user's is given.
 
-    A deletion is borne out by speaking of what goes, or of forgetting.
+    Nor does a quote bear out a name or number that nobody said, or the opposite. A deletion is borne out by speaking
+    of what goes, or of forgetting.
     """
     if not _states(proposal):
         return not _is_asked_for(proposal, case)
-    return _finding(proposal, case) == "unsupported"
+    return _finding(proposal, case) == "unsupported" or _brings_unsaid(proposal, case)
 
 
 def waits_for_review(proposal: Proposal, case: Case) -> bool:
@@ -777,6 +778,21 @@ def _finding(proposal: Proposal, case: Case) -> evidence.Finding:
         known=[*([target.text] if target is not None else []), *case.gone],
         quoted=bool(quote) and not evidence.acknowledges(quote) and _is_quoted(proposal, case),
     )
+
+
+def _brings_unsaid(proposal: Proposal, case: Case) -> bool:
+    """Whether the statement has a name that neither the turns nor a memory of the person have, a number, a "not"."""
+    target = case.target(proposal)
+    found = unsaid.of_statement(
+        _text(proposal),
+        cited=case.evidence(proposal),
+        window=case.window.turns,
+        known=[*([target.text] if target is not None else []), *case.gone],
+    )
+    if not found or found.numbers or found.is_turned:
+        return bool(found)
+    known = "\n".join(each.text for each in case.visible()).casefold()
+    return any(name.casefold() not in known for name in found.names)
 
 
 def _quote(proposal: Proposal, case: Case) -> str | None:

@@ -10,14 +10,14 @@ be compared (another language, other words) a person looks: `unsupported`.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from docmem.model import Turn
 from docmem.names import normalized
+from docmem.parts import Parts, parts, words_of
 
 Finding: TypeAlias = Literal["borne_out", "said_by_others", "speculation", "not_said", "unsupported"]
 """What the turns say of a statement or value. All but `borne_out` are codes of admission."""
@@ -112,80 +112,29 @@ _ASKS_TO_FORGET = re.compile(
 _ASKS = re.compile(r"[?？؟]\W*$")
 _ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
-_CLAUSE = re.compile(
+CLAUSE = re.compile(
     r"[,;:–—]\s|\s[-–—]\s|\s(?:but|although|though|while|and|aber|und|pero|mas|tapi|mais|et|y|e|dan)\s|，|；"
 )
 _OWN_CLAUSE = 6
 """Words before a guess that make up a clause of their own: "I sent it in to see how others might like it"."""
-_TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+")
-_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
-_DECIMAL = re.compile(r"(\d+(?:[.,'’]\d{3})*?)(?:[.,](\d{1,2}|\d{4,}))?")
-_COUNTABLE = 15
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
-_DATE = re.compile(
+DATE = re.compile(
     rf"\d{{4}}-\d\d(?:-\d\d)?(?:T[\d:.]+Z?)?|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?:,? \d{{4}})?|"
     rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|\b(?:19|20)\d\d\b",
     re.IGNORECASE,
 )
-_LONG_NUMBER = 7
-"""Digits from which a number is compared by its last ones, however it is grouped: +60 12-345 6789, 0123456789."""
-_SCALES = {"k": 1_000, "thousand": 1_000, "tausend": 1_000, "mil": 1_000, "ribu": 1_000, "hundred": 100,
-           "m": 1_000_000, "mio": 1_000_000, "million": 1_000_000, "juta": 1_000_000}  # fmt: skip
-_CURRENCIES = str.maketrans({"€": " eur ", "$": " usd ", "£": " gbp ", "¥": " jpy "})
-
-
-def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.translate(_CURRENCIES)).casefold()
-    return unicodedata.normalize("NFKC", "".join(char for char in plain if not unicodedata.combining(char)))
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_folded(text).split())
-
-
-_COUNTS: dict[str, int] = {
-    word: number
-    for number, words in {
-        0: "zero nil",
-        1: "one single alone solo myself eins einen satu uno una um uma un une één 一",
-        2: "two both couple pair twice zwei dua dos dois duas deux due twee 二 两",
-        3: "three triple drei tiga tres três trois tre drie 三",
-        4: "four vier empat cuatro quatro quatre quattro 四",
-        5: "five fünf lima cinco cinq cinque vijf 五",
-        6: "six sechs enam seis sei zes 六",
-        7: "seven sieben tujuh siete sete sept sette zeven 七",
-        8: "eight acht lapan delapan ocho oito huit otto 八",
-        9: "nine neun sembilan nueve nove neuf negen 九",
-        10: "ten zehn sepuluh diez dez dix dieci tien 十",
-        11: "eleven elf", 12: "twelve dozen zwölf", 13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen",
-        17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty zwanzig", 30: "thirty", 40: "forty", 50: "fifty",
-        60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety",
-    }.items()
-    for word in _folded(words).split()
-}  # fmt: skip
-_EMPTY = _words(
-    """a an the this that these those of to in on at for with and or as by from it its their there is are be being
-    been am was were has have had having do does did doing will would shall can may also very really just quite
-    so too about user users traveller travellers traveler travelers customer customers client clients guest
-    person they he she them his her him who i me my mine we our us you your yes no true false none not like
-    likes liked love loves prefer prefers preferred want wants wanted need needs needed plan plans planned
-    planning say says said wish wishes always never usually currently generally please s t m re ll ve d der die
-    das ein eine und mit für von zu im am ist sind de la el los las un una y en con para que es o os as e em com
-    por le les des du et à est di il yang dan ini itu untuk dengan ialah adalah saya ich i'm"""
-)
-_APPROVAL = _words(
+_APPROVAL = words_of(
     """it that this these those them they right correct ok okay agreed yes all both book confirm confirmed sound sounds
     work works proceed go ahead reserve good fine suit suits agree note noted save take order then what think how if
     which any should ? richtig stimmt das passt so recht correcto correcta cierto verdad certo correto isso assim giusto
     va bene correct vrai ça convient betul benar klopt goed dat"""
 )
 """Words of a question that asks about what was said before it."""
-_ENGLISH = _words(
+ENGLISH = words_of(
     """the i we my our you and with it that this have please what would for not of to are is how where when your"""
 )
 _ENGLISH_SHARE = 0.12
-_LANGUAGES: dict[str, str] = {
+LANGUAGES: dict[str, str] = {
     "spanish": "español espanol castellano", "german": "deutsch", "french": "français francais",
     "italian": "italiano", "portuguese": "português portugues", "dutch": "nederlands", "malay": "melayu bahasa",
     "indonesian": "indonesia bahasa", "bahasa": "malay indonesian", "chinese": "中文 汉语 mandarin cantonese",
@@ -252,7 +201,7 @@ def answered(turn: Turn, window: Sequence[Turn]) -> Turn | None:
 
 def confirmed(text: str, turn: Turn, window: Sequence[Turn]) -> Turn | None:
     """What a user's turn confirms of the assistant's: by a yes, and of what `text` says isn't so by a no."""
-    return answered(turn, window) or (_denied(turn, window) if _NEGATES.search(text) else None)
+    return answered(turn, window) or (denied(turn, window) if _NEGATES.search(text) else None)
 
 
 def asks_to_forget(turns: Iterable[Turn]) -> bool:
@@ -262,7 +211,7 @@ def asks_to_forget(turns: Iterable[Turn]) -> bool:
 
 def speaks_of(text: str, turns: Iterable[Turn]) -> bool:
     """Whether one of the user's turns has a word or number of a statement."""
-    return bool(_parts(text).found_in([turn.text for turn in turns if turn.role == "user"]))
+    return bool(parts(text).found_in([turn.text for turn in turns if turn.role == "user"]))
 
 
 def is_hedged(sentence: str) -> bool:
@@ -270,7 +219,8 @@ def is_hedged(sentence: str) -> bool:
     return bool(_HEDGE.search(sentence) or _IMAGINED.search(sentence))
 
 
-def _sentences(text: str) -> list[str]:
+def sentences(text: str) -> list[str]:
+    """The sentences of a text; all of it where it has none."""
     return [part for part in _SENTENCE.split(text) if part and part.strip()] or [text]
 
 
@@ -285,13 +235,14 @@ def _before(turn: Turn, window: Sequence[Turn]) -> Turn | None:
     return None
 
 
-def _denied(turn: Turn, window: Sequence[Turn]) -> Turn | None:
+def denied(turn: Turn, window: Sequence[Turn]) -> Turn | None:
+    """What a user's turn says no to."""
     before = _before(turn, window)
-    return _asked(before) if before is not None and _DENIES.match(_typed(turn.text)) else None
+    return _asked(before) if before is not None and _DENIES.match(typed(turn.text)) else None
 
 
 def _is_yes(text: str) -> bool:
-    said = _typed(text)
+    said = typed(text)
     if is_hedged(text) or _DENIES.match(said) or _DECLINES_MAYBE.match(said):
         return False
     found = _AFFIRMS.match(said)
@@ -300,7 +251,7 @@ def _is_yes(text: str) -> bool:
 
 def _questions(text: str) -> list[str]:
     """The last questions of a text that stand together."""
-    said = [each.strip() for each in _sentences(text)]
+    said = [each.strip() for each in sentences(text)]
     last = next((n for n in reversed(range(len(said))) if _ASKS.search(said[n])), -1)
     first = last
     while first > 0 and _ASKS.search(said[first - 1]):
@@ -311,10 +262,10 @@ def _questions(text: str) -> list[str]:
 def _asked(turn: Turn) -> Turn:
     """What of an assistant's turn an answer is about: its question, or all of it where the question points back."""
     asked = " ".join(_questions(turn.text))
-    return replace(turn, text=asked) if _parts(asked).words - _APPROVAL else turn
+    return replace(turn, text=asked) if parts(asked).words - _APPROVAL else turn
 
 
-def _heard_back(own: Sequence[Turn], window: Sequence[Turn]) -> list[Turn]:
+def heard_back(own: Sequence[Turn], window: Sequence[Turn]) -> list[Turn]:
     """How the assistant took some of the user's turns: what it said next, unless the user said no to that."""
     cited = {turn.id for turn in own}
     found: list[Turn] = []
@@ -323,14 +274,14 @@ def _heard_back(own: Sequence[Turn], window: Sequence[Turn]) -> list[Turn]:
         if turn.role == "user":
             follows_user = number > 0 and window[number - 1].role == "user"
             open_ = turn.id in cited or (open_ and follows_user)
-            if found and not follows_user and _DENIES.match(_typed(turn.text)):
+            if found and not follows_user and _DENIES.match(typed(turn.text)):
                 found = [each for each in found if each is not _before(turn, window)]
         elif turn.role == "assistant" and open_:
             found.append(turn)
     return found
 
 
-def _typed(text: str) -> str:
+def typed(text: str) -> str:
     """Typographic quotes and dashes as typed ones."""
     plain = normalized(text).translate({ord(char): "'" for char in "‘’‚‛`´"} | {ord(char): '"' for char in "“”„«»"})
     return re.sub("[‐-―]", "-", plain)
@@ -338,11 +289,11 @@ def _typed(text: str) -> str:
 
 def _quoted_parts(quote: str) -> list[str]:
     """What of a quote is quoted: all of it, or what stands around its ellipses."""
-    return [part for each in _ELLIPSIS.split(_typed(quote)) if (part := _comparable(each))]
+    return [part for each in _ELLIPSIS.split(typed(quote)) if (part := _comparable(each))]
 
 
 def _comparable(text: str) -> str:
-    return _typed(text).strip(" .,;:!?…\"'")
+    return typed(text).strip(" .,;:!?…\"'")
 
 
 # ------------------------------------------------------------------------------------------------------- statements
@@ -363,7 +314,7 @@ def of_statement(
 def _of_statement(
     text: str, cited: tuple[Turn, ...], window: tuple[Turn, ...], known: tuple[str, ...], quoted: bool
 ) -> Finding:
-    wanted = _parts(_DATE.sub(" ", text)).without(known)
+    wanted = parts(DATE.sub(" ", text)).without(known)
     if not wanted:
         return "borne_out"
     own = [turn for turn in cited if turn.role == "user"]
@@ -378,25 +329,25 @@ def _of_statement(
         return "borne_out"
     if not elsewhere or 2 * len(elsewhere) < len(wanted):
         return "unsupported"
-    return "unsupported" if elsewhere.found_in(_texts(_heard_back(own, window))) else "said_by_others"
+    return "unsupported" if elsewhere.found_in(_texts(heard_back(own, window))) else "said_by_others"
 
 
 def _of_others(
-    words: _Parts, own: Sequence[Turn], agreed: Sequence[Turn], window: Sequence[Turn], quoted: bool
+    words: Parts, own: Sequence[Turn], agreed: Sequence[Turn], window: Sequence[Turn], quoted: bool
 ) -> Finding:
     """What to say of words that the user didn't use and somebody else did.
 
     "I eat no meat." "Got it, vegetarian.": an assistant that puts in its own words what it has just been told takes
     nothing away from it. Where it said so first, or looked it up, the user's words may be about anything.
     """
-    back = _heard_back(own, window)
+    back = heard_back(own, window)
     others = [turn for turn in window if turn.role != "user" and turn not in back]
     is_echo = bool(words.words) and not words.missing_in(_texts(back)) and not words.found_in(_texts(others)).words
-    is_told = any(not _ASKS.search(each) for turn in own for each in _sentences(turn.text))
+    is_told = any(not _ASKS.search(each) for turn in own for each in sentences(turn.text))
     if is_echo and quoted and is_told and not words.exact:
         return "borne_out"
     half_agreed = [turn for turn in window if any(turn.id == each.id and turn != each for each in agreed)]
-    is_unsure = is_echo or quoted or bool(words.found_in(_texts(half_agreed))) or not (words.exact or _is_english(own))
+    is_unsure = is_echo or quoted or bool(words.found_in(_texts(half_agreed))) or not (words.exact or is_english(own))
     return "unsupported" if is_unsure else "said_by_others"
 
 
@@ -416,13 +367,13 @@ def is_speculation(text: str, *, cited: Sequence[Turn], quote: str | None) -> bo
     settled, guessed = ([each for pair in told for each in pair[number]] for number in (0, 1))
     if not settled or not guessed:
         return bool(guessed)
-    words = _parts(text)
+    words = parts(text)
     return bool(words.found_in(guessed)) and not words.found_in(settled)
 
 
 def _with_quote(quote: str | None, turn: Turn) -> list[str]:
     """The sentences of a turn that a quote stands in; all where it is in none, or there is none."""
-    wanted, there = _quoted_parts(quote or ""), _sentences(turn.text)
+    wanted, there = _quoted_parts(quote or ""), sentences(turn.text)
     return [each for each in there if any(part in _comparable(each) for part in wanted)] or there
 
 
@@ -446,10 +397,10 @@ def of_value(path: Sequence[str], value: str, window: Sequence[Turn]) -> Finding
 
 
 def _of_attribute(key: str, value: str, said: Sequence[Turn], window: Sequence[Turn]) -> Finding:
-    words = _parts(value)
+    words = parts(value)
     settled, guessed = _settled(said, window)
     if not words:  # yes, no, none: whether the thing itself was spoken of
-        return "borne_out" if len(_parts(key).found_in(settled)) else "unsupported"
+        return "borne_out" if len(parts(key).found_in(settled)) else "unsupported"
     missing = words.missing_in(settled)
     found = len(words) - len(missing)
     if not missing:
@@ -465,15 +416,15 @@ def _of_attribute(key: str, value: str, said: Sequence[Turn], window: Sequence[T
         return "speculation"
     if others:
         return "said_by_others"
-    near = _parts(" ".join([*(_NEAR.get(word, "") for word in words.words), *([] if words.numbers else [key])]))
+    near = parts(" ".join([*(_NEAR.get(word, "") for word in words.words), *([] if words.numbers else [key])]))
     is_counted = bool(words.numbers) and not words.exact
-    return "unsupported" if near.found_in(settled) or is_counted or not _is_english(said) else "not_said"
+    return "unsupported" if near.found_in(settled) or is_counted or not is_english(said) else "not_said"
 
 
 def _of_language(value: str, said: Sequence[Turn], window: Sequence[Turn]) -> Finding:
-    if not _is_english(said) or normalized(value).startswith(("en", "english")):
+    if not is_english(said) or normalized(value).startswith(("en", "english")):
         return "borne_out"
-    names = _parts(" ".join([value, *(_LANGUAGES.get(word, "") for word in normalized(value).split())]))
+    names = parts(" ".join([value, *(LANGUAGES.get(word, "") for word in normalized(value).split())]))
     settled, guessed = _settled(said, window)
     if names.found_in(settled):
         return "borne_out"
@@ -495,13 +446,13 @@ def _settled(said: Sequence[Turn], window: Sequence[Turn]) -> tuple[list[str], l
     settled: list[str] = []
     guessed: list[str] = []
     for turn in said:
-        for sentence in _sentences(turn.text):
+        for sentence in sentences(turn.text):
             plain, open_ = _told_apart(sentence)
             settled += plain
             guessed += open_
         asked = answered(turn, window)
-        if asked is not None and not _TAKES_BACK.search(_typed(turn.text)):
-            settled += [each for each in _sentences(asked.text) if not re.search(r"\bor\b", each)]
+        if asked is not None and not _TAKES_BACK.search(typed(turn.text)):
+            settled += [each for each in sentences(asked.text) if not re.search(r"\bor\b", each)]
     return settled, guessed
 
 
@@ -515,7 +466,7 @@ def _told_apart(sentence: str) -> tuple[list[str], list[str]]:
     hedge = _HEDGE.search(sentence)
     if hedge is None:
         return [sentence], []
-    before = [found.end() for found in _CLAUSE.finditer(sentence, 0, hedge.start())]
+    before = [found.end() for found in CLAUSE.finditer(sentence, 0, hedge.start())]
     start = before[-1] if before else hedge.start() if len(sentence[: hedge.start()].split()) >= _OWN_CLAUSE else 0
     return ([sentence[:start]] if start else []), [sentence[start:]]
 
@@ -523,148 +474,14 @@ def _told_apart(sentence: str) -> tuple[list[str], list[str]]:
 def _is_denied(value: str, settled: Sequence[str]) -> bool:
     """Whether the value stands only behind a "not": "I'm not a vegetarian"."""
     denied = re.compile(
-        rf"\b(?:not|n't|no longer|never)\s+(?:an?\s+|the\s+|in\s+|from\s+|really\s+)*{re.escape(_typed(value))}"
+        rf"\b(?:not|n't|no longer|never)\s+(?:an?\s+|the\s+|in\s+|from\s+|really\s+)*{re.escape(typed(value))}"
     )
-    typed = [_typed(text) for text in settled]
-    holding = [text for text in typed if _typed(value) in text]
+    plain = [typed(text) for text in settled]
+    holding = [text for text in plain if typed(value) in text]
     return bool(holding) and all(denied.search(text) for text in holding)
 
 
-def _is_english(turns: Sequence[Turn]) -> bool:
+def is_english(turns: Sequence[Turn]) -> bool:
     """Whether the turns are plainly English, so that words of English can be looked for in them."""
     words = [word for turn in turns for word in re.findall(r"[^\W\d_]+", normalized(turn.text))]
-    return bool(words) and sum(word in _ENGLISH for word in words) >= _ENGLISH_SHARE * len(words)
-
-
-# ------------------------------------------------------------------------------------------------ words and numbers
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The words that carry a text's meaning, and its numbers."""
-
-    words: frozenset[str]
-    numbers: frozenset[str]
-
-    def __len__(self) -> int:
-        return len(self.words) + len(self.numbers)
-
-    @property
-    def exact(self) -> bool:
-        """Whether a number is among them that nobody comes to by counting: ten and more."""
-        return any(len(number) > 1 for number in self.numbers)
-
-    def found_in(self, texts: Sequence[str]) -> _Parts:
-        """Those that stand in one of the texts."""
-        looked_at = [_indexed(text) for text in texts]
-        return _Parts(
-            frozenset(word for word in self.words if any(text.has_word(word) for text in looked_at)),
-            frozenset(number for number in self.numbers if any(text.has_number(number) for text in looked_at)),
-        )
-
-    def missing_in(self, texts: Sequence[str]) -> _Parts:
-        """Those that stand in none of the texts."""
-        found = self.found_in(texts)
-        return _Parts(self.words - found.words, self.numbers - found.numbers)
-
-    def without(self, texts: Sequence[str]) -> _Parts:
-        """`missing_in`, but for all of them where nothing would be left."""
-        return self.missing_in(texts) if texts else self
-
-
-@dataclass(frozen=True, slots=True)
-class _Indexed:
-    """A text, to look words and numbers up in."""
-
-    words: frozenset[str]
-    stems: dict[str, list[str]]
-    numbers: frozenset[str]
-    digits: str
-
-    def has_word(self, word: str) -> bool:
-        return word in self.words or any(_are_forms(word, other) for other in self.stems.get(word[:_STEM], ()))
-
-    def has_number(self, number: str) -> bool:
-        return number in self.numbers or (len(number) >= _LONG_NUMBER and number[-_LONG_NUMBER:] in self.digits)
-
-
-_STEM = 4
-
-
-def _are_forms(one: str, other: str) -> bool:
-    """Whether two words have most of the shorter one in common, from its start: vegetarian, Vegetarier."""
-    shorter = min(len(one), len(other))
-    size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), shorter)
-    return size >= _STEM and size >= 0.7 * shorter
-
-
-def _parts(text: str) -> _Parts:
-    words, numbers = _read(text)
-    return _Parts(frozenset(word for word in words if word not in _EMPTY), frozenset(numbers))
-
-
-@lru_cache(maxsize=2_048)
-def _indexed(text: str) -> _Indexed:
-    words, numbers = _read(text)
-    stems: dict[str, list[str]] = {}
-    for word in set(words):
-        stems.setdefault(word[:_STEM], []).append(word)
-    return _Indexed(frozenset(words), stems, frozenset(numbers), re.sub(r"\D", "", text))
-
-
-def _read(text: str) -> tuple[list[str], list[str]]:
-    """The words and the numbers of a text, as they are compared; "two thousand five hundred" is one number."""
-    words: list[str] = []
-    numbers: list[str] = []
-    total: float | None = None
-    part: float | None = None
-    for token in _TOKEN.findall(_folded(text)):
-        scale, value = _SCALES.get(token), _value(token)
-        if part is not None and scale is not None:
-            part *= scale
-        elif value is None:
-            total = part = None
-            words += _split(token) if not token[0].isdigit() else ()
-            numbers += [token] if token[0].isdigit() else ()
-            continue
-        elif (
-            part is not None
-            and not token[0].isdigit()
-            and value < part
-            and (part >= 100 or (part >= 20 and value < 10))
-        ):
-            total, part = (total or 0) + part, value
-        else:
-            total, part = None, value
-            numbers.append("")
-        numbers[-1] = _plain((total or 0) + part)
-    return words, numbers
-
-
-def _goes_on(part: float, value: float, token: str) -> bool:
-    """Whether a word for a number adds to the one before it: thousand five, twenty five."""
-    return not token[0].isdigit() and value < part and (part >= 100 or (part >= 20 and value < 10))
-
-
-def _value(token: str) -> float | None:
-    """What a number or a word for one comes to; None for another word, and for a number that isn't counted with."""
-    if not token[0].isdigit():
-        return _COUNTS.get(token)
-    if len(token) > _COUNTABLE:
-        return None
-    if _THOUSANDS.fullmatch(token):
-        return float(re.sub(r"\D", "", token))
-    decimal = _DECIMAL.fullmatch(token)
-    return float(re.sub(r"\D", "", decimal[1]) + f".{decimal[2] or 0}") if decimal else None
-
-
-def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
-
-
-def _split(word: str) -> Iterator[str]:
-    """A word; of a script without spaces, its pairs of characters."""
-    if not _UNSPACED.fullmatch(word) or len(word) < 3:
-        yield word
-        return
-    yield from (word[at : at + 2] for at in range(len(word) - 1))
+    return bool(words) and sum(word in ENGLISH for word in words) >= _ENGLISH_SHARE * len(words)

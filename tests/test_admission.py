@@ -83,6 +83,11 @@ def decide(*proposals: Proposal, state: State = STATE, window: Window = WINDOW) 
     return admit(proposals, window, state)
 
 
+def saying(*texts: str) -> Window:
+    """A window of the user's turns alone."""
+    return replace(WINDOW, turns=tuple(Turn(f"t{n}", "user", text) for n, text in enumerate(texts, start=1)))
+
+
 def test_a_supported_statement_becomes_a_memory_with_its_provenance() -> None:
     (ruling,) = decide(proposal(quote="plan  PORTUGAL in early May", evidence_turns=["t1", "t1"]))
     assert (ruling.verdict, ruling.op) == ("admitted", "create")
@@ -165,6 +170,24 @@ def test_a_preference_about_answers_passes() -> None:
     assert ruling.verdict == "admitted"
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("The traveller's budget is 900 euros.", "admitted"),
+        ("The traveller travels cheaply.", "admitted"),
+        ("The traveller's budget is 9,000 euros.", "held"),
+        ("The traveller owns a yacht in Monaco.", "held"),
+        ("The traveller visits Ana in Lisbon.", "admitted"),
+    ],
+)
+def test_a_true_quote_vouches_for_other_words_but_for_no_name_or_number_that_nobody_said(
+    text: str, verdict: str
+) -> None:
+    said, there = "our budget is 900 euros", memory(1, "The user's sister Ana lives in Lisbon.")
+    (ruling,) = decide(proposal(text, quote=said), window=saying(said), state=knowing(there))
+    assert (ruling.verdict, ruling.code) == (verdict, "unsupported" if verdict == "held" else None)
+
+
 def test_what_is_still_open_may_be_said_as_open() -> None:
     (ruling,) = decide(proposal("The user is considering Japan.", evidence_turns=["t5"]))
     assert ruling.verdict == "admitted"
@@ -226,10 +249,15 @@ def test_a_quote_loses_what_the_policy_takes_out_after_it_was_found_in_its_turn(
 
 
 def test_national_ids_are_judged_where_the_policy_names_them() -> None:
-    nric = proposal("The user's NRIC is 880505-14-5678.")
-    assert codes(decide(nric)) == [("admitted", None)]
-    assert codes(decide(nric, state=under(national_id="reject", countries=("my",)))) == [("rejected", "pii")]
-    assert codes(decide(nric, state=under(national_id="reject", countries=("de",)))) == [("admitted", None)]
+    text = "The user's NRIC is 880505-14-5678."
+    nric, window = proposal(text, quote=None), saying(text)
+    assert codes(decide(nric, window=window)) == [("admitted", None)]
+    assert codes(decide(nric, window=window, state=under(national_id="reject", countries=("my",)))) == [
+        ("rejected", "pii")
+    ]
+    assert codes(decide(nric, window=window, state=under(national_id="reject", countries=("de",)))) == [
+        ("admitted", None)
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ duplicates
@@ -259,7 +287,7 @@ def test_a_fuller_statement_becomes_an_update_and_no_second_file() -> None:
     ],
 )
 def test_statements_that_differ_in_what_counts_stay_apart(old: str, new: str) -> None:
-    (ruling,) = decide(proposal(new), state=knowing(memory(1, old)))
+    (ruling,) = decide(proposal(new, quote=None), state=knowing(memory(1, old)), window=saying(new))
     assert (ruling.verdict, ruling.op) == ("admitted", "create")
 
 

@@ -207,7 +207,7 @@ def test_deletions_are_announced(acme: Tenant) -> None:
 
 
 def test_an_update_edits_in_place_and_keeps_what_people_wrote(acme: Tenant) -> None:
-    acme.run(reply(operation("The traveller's budget is RM 6,000.")))
+    acme.run(reply(operation("The traveller's budget is RM 6,000.")), [turn(1, "Our budget is RM 6,000.")])
     made = acme.memories()["The traveller's budget is RM 6,000."]
     data = acme.repo.snapshot().read(made.path) or b""
     acme.write(made.path, data.replace(b"importance: 6\n", b"importance: 6   # checked by Ana\nteam: red\n"))
@@ -290,7 +290,10 @@ def test_with_review_all_nothing_is_committed_but_the_watermark(acme: Tenant) ->
 
 
 def test_c2_a_reply_without_operations_loses_nothing_of_fifty_memories(acme: Tenant) -> None:
-    made = [operation(f"The traveller visits place number {number}.", evidence_turns=["t1"]) for number in range(40)]
+    made = [
+        operation(f"The traveller visits place {chr(97 + number // 8)}x{chr(97 + number % 8)}.", evidence_turns=["t1"])
+        for number in range(40)
+    ]
     acme.run(reply(*made))
     acme.run(reply(), [turn(1), turn(2)])
     assert len(acme.memories()) == 40
@@ -412,11 +415,11 @@ def test_the_same_window_done_by_another_worker_meanwhile_is_a_conflict(acme: Te
 
 
 def test_a_hand_edit_of_the_memory_to_be_changed_is_a_conflict_and_stays(acme: Tenant) -> None:
-    acme.run(reply(operation("The traveller's budget is RM 6,000.")))
+    acme.run(reply(operation("The traveller's budget is RM 6,000.")), [turn(1, "Our budget is RM 6,000.")])
     made = acme.memories()["The traveller's budget is RM 6,000."]
     edited = (acme.repo.snapshot().read(made.path) or b"").replace(b"6,000", b"8,000")
     update = reply(operation("The traveller's budget is RM 9,000.", op="update", id="m1", evidence_turns=["t2"]))
-    turns = [turn(1), turn(2)]
+    turns = [turn(1), turn(2, "Make it RM 9,000.")]
     done = acme.run(Proposes(update, lambda: acme.write(made.path, edited)), turns)
     assert (done.outcome, done.watermark, acme.last_turn()) == ("conflict", "t1", "t1")
     assert list(acme.memories()) == ["The traveller's budget is RM 8,000."]
@@ -461,7 +464,7 @@ def test_a_push_between_reading_and_committing_loses_nothing(acme: Tenant, monke
 def test_many_threads_at_once_all_commit(acme: Tenant) -> None:
     def work(number: int) -> list[str]:
         job = replace(JOB, thread=f"web-{number}", subject=names.subject_of_id("acme", f"person-{number % 2}"))
-        turns = [turn(each) for each in range(1, 5)]
+        turns = [turn(each, f"We visit place {number * 10 + each}.") for each in range(1, 5)]
         texts = [f"The traveller visits place number {number * 10 + each}." for each in range(1, 5)]
         return [
             acme.run(reply(operation(text, evidence_turns=[f"t{each}"])), turns[:each], job).outcome

@@ -153,10 +153,16 @@ def test_one_operation_is_approved_and_the_others_go_on_waiting(acme: Tenant) ->
 
 
 def test_a_held_update_is_carried_over_what_was_edited_elsewhere_and_the_drift_is_told(acme: Tenant) -> None:
-    acme.run(reply(operation("The traveller's budget is RM 6,000.", topic="trip_preferences")))
+    acme.run(
+        reply(operation("The traveller's budget is RM 6,000.", topic="trip_preferences")),
+        [turn(1, "We have RM 6,000.")],
+    )
     made = acme.memories()["The traveller's budget is RM 6,000."]
     change = operation("The traveller's budget is RM 9,000.", op="update", id="m1", confidence=0.1)
-    acme.run(reply({**change, "topic": "trip_preferences", "evidence_turns": ["t2"]}), [turn(1), turn(2)])
+    acme.run(
+        reply({**change, "topic": "trip_preferences", "evidence_turns": ["t2"]}),
+        [turn(1), turn(2, "Make it RM 9,000.")],
+    )
     data = acme.repo.snapshot().read(made.path) or b""
     acme.write(made.path, data.replace(b"---\nThe", b"team: red\n---\nThe"))
     done = approve(acme)
@@ -166,10 +172,13 @@ def test_a_held_update_is_carried_over_what_was_edited_elsewhere_and_the_drift_i
 
 
 def test_a_memory_that_was_changed_in_the_same_place_is_a_named_conflict_and_nothing_is_written(acme: Tenant) -> None:
-    acme.run(reply(operation("The traveller's budget is RM 6,000.")))
+    acme.run(reply(operation("The traveller's budget is RM 6,000.")), [turn(1, "We have RM 6,000.")])
     made = acme.memories()["The traveller's budget is RM 6,000."]
     change = operation("The traveller's budget is RM 9,000.", op="update", id="m1", confidence=0.1)
-    acme.run(reply({**change, "evidence_turns": ["t2"]}, doubtful(evidence_turns=["t2"])), [turn(1), turn(2)])
+    acme.run(
+        reply({**change, "evidence_turns": ["t2"]}, doubtful(evidence_turns=["t2"])),
+        [turn(1), turn(2, "Make it RM 9,000.")],
+    )
     acme.write(made.path, (acme.repo.snapshot().read(made.path) or b"").replace(b"6,000", b"8,000"))
     head = acme.repo.head()
     done = approve(acme)
