@@ -299,10 +299,13 @@ def lacks_support(proposal: Proposal, case: Case) -> bool:
     """Nothing of the statement can be found in the cited turns, and no quote of the user's is given.
 
     Nor does a quote bear out a name or number that nobody said, or the opposite. A deletion is borne out by speaking
-    of what goes, or of forgetting.
+    of what goes, or of forgetting; so is an update that leaves nothing of its memory.
     """
+    target = case.target(proposal)
     if not _states(proposal):
         return not _is_asked_for(proposal, case)
+    if target is not None and _replaces(target.text, _text(proposal)) and not _is_asked_for(proposal, case):
+        return True
     return _finding(proposal, case) == "unsupported" or _brings_unsaid(proposal, case)
 
 
@@ -657,15 +660,16 @@ def _within_delete_share(rulings: list[Ruling], case: Case) -> list[Ruling]:
     """Hold the deletions where, with those of earlier windows, they are more of the memories than policy allows.
 
     A conversation in many small windows takes no more away than one in a large one. One deletion alone is never too
-    many, and may be the only memory's: the person asks for it (else it is `unsupported`).
+    many, and may be the only memory's: the person asks for it (else it is `unsupported`). An update to something else
+    altogether takes a memory away as well.
     """
     state = case.state
-    fresh = [ruling for ruling in rulings if _is_delete(ruling)]
+    fresh = [ruling for ruling in rulings if _takes_away(ruling)]
     deletes = len(fresh) + state.deleted
     allowed = state.policies.admission.delete_share * (len(state.memories) + state.deleted)
     if not fresh or deletes <= allowed or deletes == 1:
         return rulings
-    return [replace(each, verdict="held", code="delete_share") if _is_delete(each) else each for each in rulings]
+    return [replace(each, verdict="held", code="delete_share") if _takes_away(each) else each for each in rulings]
 
 
 def _without_half_merges(rulings: list[Ruling]) -> list[Ruling]:
@@ -700,6 +704,18 @@ def _superseding(ruling: Ruling, gone: Sequence[Memory]) -> Ruling:
     after = ruling.after
     replaced = tuple(each.id for each in gone if overlap(each.text, after.text) >= SUPERSEDED)
     return replace(ruling, after=replace(after, supersedes=replaced)) if replaced else ruling
+
+
+def _replaces(before: str, after: str) -> bool:
+    """Whether nothing of a statement is left in the one that takes its place, so that it is as good as deleted."""
+    return overlap(before, after) == 0 and overlap(after, before) == 0 and not evidence.speaks_of_same(before, after)
+
+
+def _takes_away(ruling: Ruling) -> bool:
+    """Whether a memory is deleted, or updated to something else altogether."""
+    if ruling.verdict != "admitted" or ruling.before is None:
+        return False
+    return ruling.after is None or _replaces(ruling.before.text, ruling.after.text)
 
 
 def _is_delete(ruling: Ruling) -> bool:

@@ -103,7 +103,8 @@ _NEGATES = re.compile(
 )
 _ASKS_TO_FORGET = re.compile(
     r"\b(?:forget|delete|remove|erase|scrap|drop|discard|stop (?:remembering|keeping)|don't (?:remember|keep|store)|"
-    r"no longer|not any ?more|anymore|take (?:it|that) back|never mind|cancel\w*|instead|wrong|not true|"
+    r"no longer|not any ?more|anymore|take (?:it|that) back|never mind|cancel\w*|instead|wrong|not true|moved|"
+    r"chang\w+|switch\w*|now|new|became|turned into|used to|jetzt|ahora|agora|maintenant|sekarang|"
     r"vergiss|lösch\w*|vergessen|oublie\w*|efface\w*|olvid\w*|borr\w*|esque[cç]\w*|apag\w*|dimentica\w*|cancella\w*|lupakan|padam\w*|"
     r"hapus\w*|забудь\w*|удали\w*)\b|忘|删|削除",
     re.IGNORECASE,
@@ -212,6 +213,12 @@ def asks_to_forget(turns: Iterable[Turn]) -> bool:
 def speaks_of(text: str, turns: Iterable[Turn]) -> bool:
     """Whether one of the user's turns has a word or number of a statement."""
     return bool(parts(text).found_in([turn.text for turn in turns if turn.role == "user"]))
+
+
+def speaks_of_same(one: str, other: str) -> bool:
+    """Whether two statements have a word or number that carries meaning in common, or the one that has none."""
+    words = parts(one)
+    return not words or bool(words.found_in([other]))
 
 
 def is_hedged(sentence: str) -> bool:

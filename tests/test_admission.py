@@ -347,6 +347,19 @@ def test_many_deletions_are_held_and_one_is_not() -> None:
     assert codes(decide(deletes[0], state=knowing(there[0]))) == [("admitted", None)]
 
 
+def test_updates_to_something_else_altogether_take_no_more_away_than_deletions() -> None:
+    there = [memory(number, text) for number, text in enumerate(("Lives in Penang.", "Has a dog.", "Collects stamps."))]
+    window = saying("Opera in Rome, trains by night, and tea.")
+    new = ("Opera in Rome.", "Trains by night.", "Tea.")
+    updates = [proposal(text, op="update", id=each.id, quote=text[:4]) for each, text in zip(there, new, strict=True)]
+    assert codes(decide(*updates, state=knowing(*there), window=window)) == [("held", "delete_share")] * 3
+    assert codes(decide(updates[0], state=knowing(*there), window=window)) == [("admitted", None)]
+    unasked = replace(updates[0], operation=updates[0].operation.model_copy(update={"quote": None}))
+    assert codes(decide(unasked, state=knowing(*there), window=window)) == [("held", "unsupported")]
+    moved = saying("We have moved to Rome, opera every night.")
+    assert codes(decide(unasked, state=knowing(*there), window=moved)) == [("admitted", None)]
+
+
 def test_the_only_memory_goes_where_the_person_asks_for_it_and_not_otherwise() -> None:
     known, asks = memory(1, "Always answer in Malay."), "Please forget my only preference."
     for said, quote, verdict in (
