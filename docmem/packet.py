@@ -215,11 +215,12 @@ def persona(
     values = [(key.replace("_", " "), profile.get(key)) for key in _CORE]
     values += [(key, attributes[key]) for key in order]
     path, revision = str(profile["path"]), str(profile["revision"])
+    id = path_id(path)
     return tuple(
         Entry(
             text=shorten(one_line(clean(_value(value))[0]), value_characters),
             key=shorten(one_line(clean(key)[0]), _KEY_MAX),
-            id=path_id(path),
+            id=id,
             path=path,
             revision=revision,
             label="profile",
@@ -365,7 +366,7 @@ def _line(entry: Entry, year: int) -> tuple[str, tuple[int, int] | None, int]:
 
 
 def _label(entry: Entry, year: int) -> str:
-    name = shorten(one_line(clean(entry.label)[0]), _PATH_MAX) or entry.id[:4]
+    name = (shorten(one_line(clean(entry.label)[0]), _PATH_MAX) if entry.label else "") or entry.id[:4]
     if entry.when is None:
         return name
     day = f"{entry.when.day} {_MONTHS[entry.when.month - 1]}"

@@ -440,9 +440,9 @@ END
 $$;
 
 -- What the words of a question find: of a subject's memories, and of the tenant's documents in some folders. First how
--- common each lexeme is in a sample of these texts, which says what it counts: the idf of BM25 in the form that is
--- never negative. Then the texts in which any stands, by the sum of what these count; `ts_rank`, which knows no
--- weights, chooses who is weighed and breaks ties. See recall.py.
+-- common each lexeme is in these texts, or where they are many in a sample of them, which says what it counts: the idf of
+-- BM25 in the form that is never negative. Then the texts in which any stands, by the sum of what these count; `ts_rank`, which
+-- knows no weights, chooses who is weighed and breaks ties. See recall.py.
 CREATE FUNCTION docmem.found_by_words(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
 DECLARE
     asked record;
@@ -498,24 +498,29 @@ BEGIN
     END IF;
 
     oldest := docmem.oldest(asked.kinds, asked.retention);
-    WITH mine AS MATERIALIZED (
-        SELECT m.id, m.tsv, m.tsv @@ question AS matches, row_number() OVER () AS place, m.agent, m.kind,
-               m.valid_from, m.valid_until, m.expires, m.created_at
+    SELECT count(*) INTO memories FROM docmem.memory m
+    WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}';
+    WITH matching AS MATERIALIZED (
+        SELECT m.id, m.tsv, m.agent, m.kind, m.valid_from, m.valid_until, m.expires, m.created_at,
+               ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query) AS shared
         FROM docmem.memory m
         WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}'
-    ), matching AS MATERIALIZED (
-        SELECT m.*,
-               ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query) AS shared
-        FROM mine m WHERE m.matches
+          AND m.tsv @@ question
     ), sampled AS MATERIALIZED (
-        SELECT count(*) AS texts FROM mine WHERE place <= asked.sample
+        SELECT m.shared FROM matching m WHERE memories <= asked.sample
+        UNION ALL
+        SELECT ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query)
+        FROM (
+            SELECT m.tsv FROM docmem.memory m
+            WHERE memories > asked.sample AND m.tenant_id = found_by_words.tenant AND m.subject = asked.subject
+            ORDER BY m.id LIMIT asked.sample
+        ) AS m
     ), stands AS MATERIALIZED (
-        SELECT w.n, count(*) AS found FROM matching m, unnest(m.shared) AS w (n)
-        WHERE m.place <= asked.sample GROUP BY w.n
+        SELECT w.n, count(*) AS found FROM sampled, unnest(sampled.shared) AS w (n) GROUP BY w.n
     ), counted AS MATERIALIZED (
         SELECT l.n, l.lexeme, coalesce(s.found, 0) AS in_memories,
                coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all,
-               (SELECT texts FROM sampled) + documents AS texts
+               least(memories, asked.sample) + documents AS texts
         FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
         LEFT JOIN stands s ON s.n = l.n
     ), word AS MATERIALIZED (
@@ -539,8 +544,7 @@ BEGIN
         ORDER BY strength DESC, c.id
         LIMIT asked.best
     )
-    SELECT (SELECT texts FROM sampled),
-           (SELECT array_agg(word.in_memories ORDER BY word.n) FROM word),
+    SELECT (SELECT array_agg(word.in_memories ORDER BY word.n) FROM word),
            (SELECT array_agg(word.weight ORDER BY word.n) FROM word),
            (SELECT json_agg(row_to_json(r)) FROM (
                 SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
@@ -551,7 +555,7 @@ BEGIN
                 JOIN docmem.memory m ON m.tenant_id = found_by_words.tenant AND m.id = w.id
                 ORDER BY w.strength DESC, m.id
            ) AS r)
-    INTO memories, in_memories, weights, found_memories;
+    INTO in_memories, weights, found_memories;
 
     -- What stands next to a hit lends it strength: the chunks around it, and the files around it in a numbered series
     -- (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
@@ -601,7 +605,7 @@ BEGIN
     END IF;
 
     RETURN json_build_object(
-        'words', words, 'lexemes', lexemes, 'sampled', memories, 'in_memories', in_memories,
+        'words', words, 'lexemes', lexemes, 'sampled', least(memories, asked.sample), 'in_memories', in_memories,
         'memories', found_memories, 'documents', found_documents
     );
 END
