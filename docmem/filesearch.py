@@ -135,7 +135,7 @@ def memory_units(memories: Sequence[Memory], revision: str, now: datetime) -> It
             importance=memory.importance,
         )
         for piece in passages(memory.text):
-            yield replace(hit, text=piece), project_memory(replace(memory, text=piece))
+            yield hit._replace(text=piece), project_memory(replace(memory, text=piece))
 
 
 def document_units(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Unit]:
@@ -143,7 +143,7 @@ def document_units(repo: Repository, revision: str, folders: Sequence[str]) -> I
     for document in documents_at(repo, revision, folders):
         hit = Hit(id=path_id(document.path), path=document.path, revision=revision, kind="document", text="", age=0.0)
         for piece in passages(document.text) or [document.title]:
-            yield replace(hit, text=piece), f"{document.title} {piece}"
+            yield hit._replace(text=piece), f"{document.title} {piece}"
 
 
 class Corpus:
@@ -171,5 +171,5 @@ class Corpus:
             shared = frozenset(words).intersection(wanted)
             known = best.get(hit.path)
             if shared and (known is None or score > known.score):
-                best[hit.path] = replace(hit, score=score, matched=len(shared), shared=shared)
+                best[hit.path] = hit._replace(score=score, matched=len(shared), shared=shared)
         return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.path)))

@@ -306,9 +306,12 @@ def nearing(scope: Scope, vector: Sequence[float], *, set: str, limit: int) -> d
 
 def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int) -> tuple[Ask, ...]:
     """What asks for the memories of all of a tenant, and for documents, that are nearest to a vector: see `near`."""
+    all_subjects = bool(scope.kinds) and scope.subject is None
+    if not all_subjects and not folders:
+        return ()
     values = {"vector": _halfvec(vector), "set": set, "limit": limit}
     asks = []
-    if scope.kinds and scope.subject is None:
+    if all_subjects:
         memories = {**values, "dimension": len(vector), **scope.parameters()}
         asks = [Ask("search_widely"), Ask("memories_by_vector", memories)]
     if folders:

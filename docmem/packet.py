@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from docmem.fence import CLOSE, OPEN, clean, one_line
 from docmem.names import normalized
@@ -101,8 +102,10 @@ class Span:
         return self.as_json() | why
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+_NONE: Mapping[str, float | None] = MappingProxyType({})
+
+
+class Entry(NamedTuple):
     """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
 
     `since` and `signals` go into its span.
@@ -117,7 +120,7 @@ class Entry:
     when: datetime | None = None
     multiline: bool = False
     since: datetime | None = None
-    signals: Mapping[str, float | None] = field(default_factory=dict)
+    signals: Mapping[str, float | None] = _NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -42,8 +42,7 @@ _DAY = 86_400.0
 _SEARCH_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """Something found. `relevance` is 0 to 1, 1 for the best of its search; `age` in seconds.
 
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
@@ -183,7 +182,7 @@ def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[st
     """
     telling_apart = content - everywhere
     counted = ((hit, len(content & hit.shared)) for hit in hits)
-    return tuple(replace(hit, matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
+    return tuple(hit._replace(matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
 
 
 def rarity(common: Frequencies) -> dict[str, float]:
@@ -225,15 +224,14 @@ def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
     if highest <= 0:
         return ()
     fused = [
-        replace(hit, relevance=scores[key] / highest, score=scores[key] / highest, **ranks[key])
+        hit._replace(relevance=scores[key] / highest, score=scores[key] / highest, **ranks[key])
         for key, hit in found.items()
     ]
     return tuple(sorted(fused, key=lambda hit: (-hit.relevance, hit.age, hit.key)))
 
 
 def _merged(first: Hit, second: Hit) -> Hit:
-    return replace(
-        first,
+    return first._replace(
         shared=first.shared | second.shared,
         matched=second.matched if first.matched is None else first.matched,
         cosine=second.cosine if first.cosine is None else first.cosine,
@@ -264,7 +262,7 @@ def _best(
 ) -> tuple[Hit, ...]:
     scored = [(hit, _score(hit.age, hit.importance, relevance, weights)) for hit, relevance in hits]
     scored.sort(key=lambda pair: (pair[0].id in used, -pair[1], pair[0].age, pair[0].key))
-    return tuple(replace(hit, score=score) for hit, score in scored[:limit])
+    return tuple(hit._replace(score=score) for hit, score in scored[:limit])
 
 
 def _best_first(hit: Hit) -> tuple[Any, ...]:
