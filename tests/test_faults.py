@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from docmem import postgres, repository
+from docmem import inject, postgres, repository
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder
 from docmem.inject import Injector
@@ -44,6 +44,13 @@ def mine() -> Iterator[Settings]:
         serve(settings, memory("Plans Porto."), files={profile_path(subject()): PROFILE})
         yield settings
         _signal(settings, signal.SIGCONT)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What broke is tried again ten times as often, or most of a test would be to wait for that."""
+    for pause in ("_RETRY_SECONDS", "_SHUT_OUT"):
+        monkeypatch.setattr(inject, pause, 0.05)
 
 
 def _signal(settings: Settings, number: int) -> None:
