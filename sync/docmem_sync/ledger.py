@@ -13,8 +13,10 @@ where syncs fall makes no difference to what is served nor to its history.
 from __future__ import annotations
 
 from array import array
+from collections import UserDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Literal, Protocol, TypeAlias
 
 from docmem.layout import CONFIG, place
@@ -66,6 +68,38 @@ class Waiting:
     claims: str | None = None
 
 
+class Waiters(UserDict[str, Waiting]):
+    """The files in quarantine by path, and at hand by the id that each would hold: whole folders get copied."""
+
+    def __init__(self) -> None:
+        self._by_hash: dict[int, str] = {}
+        self._by_claim: dict[str, set[str]] = {}
+        super().__init__()
+
+    def __setitem__(self, path: str, item: Waiting) -> None:
+        self.pop(path, None)
+        super().__setitem__(path, item)
+        self._by_hash[hash(path)] = path
+        if item.claims is not None:
+            self._by_claim.setdefault(item.claims, set()).add(path)
+
+    def __delitem__(self, path: str) -> None:
+        claims = self.data[path].claims
+        super().__delitem__(path)
+        del self._by_hash[hash(path)]
+        if claims is not None:
+            self._by_claim[claims].discard(path)
+
+    def at(self, where: int) -> str | None:
+        """The path of this hash, if a file waits there."""
+        return self._by_hash.get(where)
+
+    def first(self, memory: str) -> str | None:
+        """Of the files that would hold this id, the one that has waited longest."""
+        paths = self._by_claim.get(memory)
+        return min(paths, key=lambda path: (self.data[path].since.number, path)) if paths else None
+
+
 class Book(Protocol):
     """Where it is written down."""
 
@@ -115,7 +149,7 @@ class Standing:
         """Subject to the step of its last version, the count (0: it is gone), and where that was opened."""
         self.documents: dict[int, int] = {}
         """Hash of the path to where its present state was opened."""
-        self.waiting: dict[str, Waiting] = {}
+        self.waiting = Waiters()
         self.has_config = False
 
     def put(self, memory: str, path: str | None, *, step: int, created: int = 0, opened: int = 0) -> None:
@@ -165,9 +199,11 @@ class Standing:
         row = self._memories.get(int(memory, 16))
         return row is not None and self._path[row] != _CLOSED
 
-    def is_served_from(self, memory: str, path: str) -> bool:
-        """Whether this file does."""
-        return self._at.get(hash(path)) == int(memory, 16)
+    def broken(self, memory: str) -> str | None:
+        """The path that serves a memory, if its file can't be read any more."""
+        row = self._memories.get(int(memory, 16))
+        path = None if row is None else self.waiting.at(self._path[row])
+        return path if path is not None and self.waiting[path].good is not None else None
 
     @property
     def files(self) -> int:
@@ -181,15 +217,21 @@ Load: TypeAlias = Callable[[str, str], Value | Broken]
 
 @dataclass
 class _Open:
-    """What the commit at work has left unsettled. `freed`: ids whose file left them, with path and blob of before;
-    `claims`: ids that files came to hold; `weak`: ids whose file can't be read any more; `waited`: files that waited
-    until this commit; `marks`: what supersedes what."""
+    """What the commit at work has left unsettled.
+
+    `freed`: ids whose file left them, with path and blob of before; `held`: the id that a file held which came to hold
+    another's; `claims`: ids that files came to hold; `weak`: ids whose file can't be read any more; `waited`: files
+    that waited until this commit; `marks`: what supersedes what; `left`: a heap of what is freed or weak, while
+    that is settled.
+    """
 
     freed: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     claims: dict[str, list[Told]] = field(default_factory=dict)
     weak: set[str] = field(default_factory=set)
     waited: dict[str, Waiting] = field(default_factory=dict)
     marks: list[tuple[str, str]] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
 
 
 class Ledger:
@@ -226,8 +268,11 @@ class Ledger:
         if self._open.claims or self._open.freed or self._open.weak:
             for memory in sorted(self._open.claims):
                 self._claimed(at, memory, sorted(self._open.claims[memory], key=lambda each: each.path))
-            while left := {*self._open.freed, *self._open.weak}:
-                self._left(at, min(left))
+            self._open.left = sorted({*self._open.freed, *self._open.weak})
+            while self._open.left:
+                memory = heappop(self._open.left)
+                if memory in self._open.freed or memory in self._open.weak:
+                    self._left(at, memory)
         for memory, by in sorted(self._open.marks):
             step = self.standing.step(memory)
             if step and memory != by:
@@ -249,6 +294,7 @@ class Ledger:
                 return
             if held is not None:
                 self._open.freed[held] = (told.path, before)
+                self._open.held[told.path] = held
             self._open.claims.setdefault(told.value.id, []).append(told)
         elif isinstance(told.value, Broken):
             self.standing.waiting[told.path] = Waiting(told.value, at, good=before if held is not None else None)
@@ -272,18 +318,18 @@ class Ledger:
 
     def _loses(self, memory: str) -> bool:
         """Whether the file that serves an id can't be read any more: then another that can has it."""
-        for path, waiting in self.standing.waiting.items():
-            if waiting.good is not None and self.standing.is_served_from(memory, path):
-                self.standing.waiting[path] = replace(waiting, good=None)
-                return True
-        return False
+        path = self.standing.broken(memory)
+        if path is None:
+            return False
+        self.standing.waiting[path] = replace(self.standing.waiting[path], good=None)
+        return True
 
     def _refuse(self, at: At, memory: str, told: Told) -> None:
         """A file holds an id that is another's: it waits, and what it said before stays served."""
         broken = Broken(told.path, told.blob, DUPLICATE, 1, memory)
-        lost = next((each for each, (path, _) in self._open.freed.items() if path == told.path), None)
+        lost = self._open.held.get(told.path)
         good = None
-        if lost is not None and lost not in self._open.claims:
+        if lost in self._open.freed and self._open.freed[lost][0] == told.path and lost not in self._open.claims:
             good = self._open.freed.pop(lost)[1]
             self._open.weak.add(lost)
         waited = self._open.waited.get(told.path)
@@ -294,9 +340,8 @@ class Ledger:
         """The file of an id left it, or can't be read: the file that has waited for it longest has it now."""
         self._open.weak.discard(memory)
         freed = self._open.freed.pop(memory, None)
-        queue = [(item.since.number, path) for path, item in self.standing.waiting.items() if item.claims == memory]
-        if queue:
-            path = min(queue)[1]
+        path = self.standing.waiting.first(memory)
+        if path is not None:
             blob = self.standing.waiting.pop(path).broken.blob
             if freed is None and not self._loses(memory):
                 raise AssertionError(f"{memory} is served and wanted")
@@ -317,6 +362,7 @@ class Ledger:
         before = standing.held(told.path)
         if before is not None and before != memory.id:  # what it said last, which nobody else has taken
             self._open.freed.setdefault(before, (told.path, None))
+            heappush(self._open.left, before)
         standing.put(memory.id, told.path, step=step + 1, created=created, opened=at.number)
         self._book.memory(Version(at, op, told.path, told.blob, step + 1, created), memory)
         self._open.marks += [(each, memory.id) for each in memory.supersedes if is_memory_id(each)]

@@ -44,7 +44,8 @@ JOBS = 4
 """Tenants that are synced at once, where nothing else is said: git and Postgres work while we parse."""
 
 ALONG_MAX = 20_000
-"""More changes than this are worth building the index anew beside the served one: in bounded memory."""
+"""More changes than this are worth building the index anew beside the served one: in bounded memory. Deletions count
+half: nothing but an id and a path is held of them."""
 
 _PLAN_LINES = 20
 _log = logging.getLogger("docmem.sync")
@@ -305,14 +306,14 @@ class _Job:
         Of too many changes the first are enough: see `_along`.
         """
         pieces: list[Piece] = []
-        touches = 0
+        weight = 0.0
         try:
             for piece in walk(self.repo.git_dir, head, since=indexed):
                 if not pieces and piece.commit.parent != indexed:
                     return None
                 pieces.append(piece)
-                touches += len(piece.touches)
-                if touches > ALONG_MAX:
+                weight += _weight(piece)
+                if weight > ALONG_MAX:
                     break
         except GitError:
             if git.has_commit(self.repo.git_dir, indexed):
@@ -323,7 +324,7 @@ class _Job:
     def _along(self, store: Store, state: Mark, pieces: Sequence[Piece], done: TenantSync) -> TenantSync | None:
         """Bring the index along; None where that takes looking at all commits: a file whose id is another's waits for
         it, and who has waited longest isn't known here; or there are too many changes."""
-        if sum(len(piece.touches) for piece in pieces) > ALONG_MAX:
+        if sum(map(_weight, pieces)) > ALONG_MAX:
             return None
         known = Known.begin(store)
         waiting = dict(known.standing.waiting)
@@ -439,6 +440,11 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             group, touches = [], 0
     if group:
         yield group
+
+
+def _weight(piece: Piece) -> float:
+    """How much a piece's changes count towards `ALONG_MAX`."""
+    return sum(1.0 if touch.new is not None else 0.5 for touch in piece.touches)
 
 
 def _asked(told: Iterable[Told | None]) -> tuple[set[str], set[str]]:
