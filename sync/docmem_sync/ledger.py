@@ -355,6 +355,7 @@ class Ledger:
         memory = told.value
         assert isinstance(memory, Memory)
         standing = self.standing
+        self._open.weak.discard(memory.id)  # a file that can be read has it now
         step, served = standing.step(memory.id), standing.is_served(memory.id)
         created = standing.created(memory.id) if served else at.seconds
         if served:

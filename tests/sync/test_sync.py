@@ -513,6 +513,19 @@ def test_two_files_with_one_id_in_one_commit_are_told_apart_by_path(indexed: Set
     assert texts(indexed) == ["First by path."]
 
 
+def test_of_two_copies_that_come_as_the_original_is_spoilt_one_is_served(indexed: Settings) -> None:
+    one = memory("The original.")
+    copies = {one.path.replace("/memories/", f"/memories/{name}-"): f"Copy {name}." for name in "ab"}
+    put(indexed, "acme", stored(one))
+    sync(indexed)
+    files = {path: render_memory(replace(one, text=text)) for path, text in copies.items()}
+    put(indexed, "acme", {one.path: b"spoilt\n", **files})
+    done = sync(indexed)
+    assert texts(indexed) == ["Copy a."]
+    assert {code for code, _ in waiting(done).values()} == {"no_head", "duplicate_id"}
+    assert_as_built_anew(indexed)
+
+
 def test_a_file_whose_id_changes_is_another_memory(indexed: Settings) -> None:
     one, two = memory("One.", number=1), memory("Two.", number=2)
     put(indexed, "acme", stored(one))
