@@ -11,7 +11,7 @@ from docmem.model import Document, Memory, Profile
 from docmem.tenant_config import TenantConfig
 from docmem_sync import rows
 from docmem_sync.ledger import At, Version
-from docmem_sync.store import Known
+from docmem_sync.store import Known, join_at_once
 
 _FEW = 100
 """As many rows are found one by one: more are joined at once."""
@@ -130,7 +130,7 @@ class Along:
     def _write_history(self, known: Known) -> None:
         store = known.store
         if sum(map(len, self._closed.values())) > _FEW:
-            store.run("join_at_once")
+            join_at_once(store.cursor)
         for kind in ("memory", "profile"):
             store.run_batches(f"open_{kind}_history", self._opened[kind])
             store.run_batches(f"close_{kind}_history", self._closed[kind])

@@ -24,7 +24,7 @@ from docmem.sql import load
 from docmem.tenant_config import TenantConfig
 from docmem_sync import rows
 from docmem_sync.ledger import At, Ledger, Load, Version
-from docmem_sync.store import Store
+from docmem_sync.store import Store, join_at_once
 
 _SQL = partial(load, "docmem_sync", "beside.sql")
 _FLUSH_CHARS = 1_000_000
@@ -206,7 +206,7 @@ class Beside:
                 self._add_last_good(ledger, path, waiting.good, reload(path, waiting.good))
         for stage in (*self._stages.values(), *self._closed.values(), self._superseded):
             stage.close()
-        self._store.cursor.execute(_SQL()["join_at_once"])
+        join_at_once(self._store.cursor)
         for kind in ("memory", "profile"):
             if self._closed[kind].rows:
                 history, closed = self._stages[f"{kind}_history"].name, self._closed[kind].name

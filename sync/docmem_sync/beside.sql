@@ -26,11 +26,6 @@ COPY {stage} FROM STDIN;
 -- name: analyze
 ANALYZE {stage};
 
--- name: join_at_once
--- Of a tenant that came since the statistics were made the planner believes that it has one row, and joins two of its
--- tables row by row: a hundred thousand took minutes, and by hashing they take a second.
-SELECT set_config('enable_nestloop', 'off', true);
-
 -- name: drop_closed
 -- What was written of a version that closed after all.
 DELETE FROM {stage} AS s

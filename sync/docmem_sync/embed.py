@@ -26,6 +26,7 @@ from docmem.errors import ConfigError, DocmemError, ModelUnavailable
 from docmem.patience import Patience
 from docmem.sql import load
 from docmem_sync import hot
+from docmem_sync.store import join_at_once
 
 BATCH = 64
 """Texts that are embedded and stored at a time: what a crash or an outage loses."""
@@ -109,6 +110,7 @@ def is_current(connection: psycopg.Connection[Any], tenant: str, *, model: str) 
 def pending(connection: psycopg.Connection[Any], tenant: str, *, model: str) -> int:
     """How many rows have no vector of this model."""
     with db.tenant_transaction(connection, tenant) as cursor:
+        join_at_once(cursor)
         row = cursor.execute(_SQL()["pending"], {"tenant": tenant, "model": model}).fetchone()
     return int(row["pending"]) if row else 0
 
@@ -141,6 +143,8 @@ def _take_over(connection: psycopg.Connection[Any], tenant: str, name: str) -> N
 
 _DROP = ("drop_memory_vectors", "drop_document_vectors", "drop_set")
 _SELECT: Mapping[str, str] = {"memory": "memories_without_vector", "document": "documents_without_vector"}
+_WHOLE = frozenset({*_SELECT.values(), "settle"})
+"""What joins all of a tenant's texts with their vectors."""
 _WRITE: Mapping[str, str] = {"memory": "write_memory_vectors", "document": "write_document_vectors"}
 
 
@@ -216,6 +220,8 @@ class _Work:
 
     def _ask(self, name: str, **values: Any) -> list[DictRow]:
         with db.tenant_transaction(self.connection, self.tenant) as cursor:
+            if name in _WHOLE:
+                join_at_once(cursor)
             cursor.execute(_SQL()[name], {"tenant": self.tenant, "set": self.set, **values})
             return cursor.fetchall() if cursor.description else []
 

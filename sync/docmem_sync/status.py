@@ -25,6 +25,7 @@ from docmem.repository import Repository
 from docmem.sql import load
 from docmem.times import format_time
 from docmem_sync import embed, reading
+from docmem_sync.store import join_at_once
 
 MIN_GIT = (2, 39)
 MIN_FREE = 512 * 1024 * 1024
@@ -331,6 +332,7 @@ def _orphans(settings: Settings, tenant: str) -> Check:
     def look() -> str:
         repo = repository.open(settings, tenant)
         with db.session(settings, "reader") as connection, db.tenant_transaction(connection, tenant) as cursor:
+            join_at_once(cursor)
             rows = cursor.execute(_SQL()["orphans"], {"tenant": tenant}).fetchall()
             served = cursor.execute(_SQL()["served_paths"], {"tenant": tenant}).fetchall()
         at = next((row["revision"] for row in served), None)

@@ -24,6 +24,11 @@ _BEFORE = -1
 """Where what an earlier sync wrote was opened, as the ledger counts commits."""
 
 
+def join_at_once(cursor: Cursor[DictRow]) -> None:
+    """For this transaction: join whole tables of a tenant by hashing, and not row by row."""
+    cursor.execute(_SQL()["join_at_once"])
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Where the index stands: at which revision, of what effective time (seconds since 1970; None: history is still to
