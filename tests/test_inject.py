@@ -31,11 +31,13 @@ from docmem.inject import PATIENCE, Injector
 from docmem.layout import profile_path
 from docmem.model import Memory
 from docmem.packet import HEADINGS, PREAMBLE, Packet
+from docmem.postgres import Server
 from docmem.recorder import given_now, packet_hash
 from docmem_sync import erase as sync_erase
 from docmem_sync.sync import sync_tenant
 from tests.support.index import rows
 from tests.support.repos import memory, put, subject
+from tests.support.standby import standby
 from tests.support.waiting import wait_until
 from tests.test_recall import Axes
 
@@ -45,7 +47,9 @@ GOALS: Any = yaml.safe_load((Path(__file__).parent / "data" / "goals.yaml").read
 PROFILE = b"label: Ana\nlocale: pt-PT\nlifecycle_stage: lead\nattributes:\n  party_size: two adults\n"
 
 
-def serve(settings: Settings, *memories: Memory, tenant: str = "acme", files: Mapping[str, bytes] | None = None) -> str:
+def serve(
+    settings: Settings, *memories: Memory, tenant: str = "acme", files: Mapping[str, bytes | None] | None = None
+) -> str:
     changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in memories}
     revision = put(settings, tenant, changed | dict(files or {}))
     sync_tenant(settings, tenant)
@@ -581,6 +585,31 @@ def test_a_read_only_replica_serves_and_what_was_given_is_written_to_the_primary
         assert injector.flush()
         assert (injector.lost, injector.hears) == (0, False)
     assert rows(acme, "SELECT DISTINCT run FROM docmem.trace WHERE packet <> ''") == [{"run": run}]
+
+
+def test_a_streaming_standby_serves_what_it_has_heard_of_and_is_missed_when_it_dies(
+    acme: Settings, postgres_server: Server, database: str
+) -> None:
+    serve(acme, memory("Likes tea."))
+    with (
+        standby(postgres_server) as follower,
+        Injector(replace(acme, replica_dsn=follower.dsn(database)), timeout=2, opening=30, files=False) as injector,
+    ):
+
+        def shown_now() -> str:
+            return injector.packet("acme", "ana", "tea", run=7).text
+
+        wait_until(lambda: "Likes tea." in shown_now())
+        changed = replace(memory("Likes tea."), text="Likes green tea.")
+        serve(acme, changed)
+        wait_until(lambda: "Likes green tea." in shown_now())
+        serve(acme, files={changed.path: None})
+        wait_until(lambda: "tea" not in shown_now())
+        assert injector.flush()
+        assert injector.lost == 0
+        follower.kill()
+        wait_until(lambda: injector.packet("acme", "ana", "tea").degraded == "server_unavailable")
+    assert {row["run"] for row in rows(acme, "SELECT run FROM docmem.trace")} == {7}
 
 
 def test_a_replica_alone_serves_and_says_that_nothing_is_recorded(
