@@ -29,7 +29,7 @@ from docmem.sql import load
 
 Role: TypeAlias = Literal["reader", "sync", "owner"]
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The schema this version reads and writes: the number of its last migration."""
 
 MIN_POSTGRES = 150000

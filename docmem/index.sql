@@ -15,16 +15,11 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: question
--- The lexemes of the question in each language that the tenant's texts are in. Where the language is unknown, English
--- stop words go, or every "the" would find everything.
-SELECT language, lexeme
-FROM unnest(%(languages)s::text[]) AS language,
-     unnest(tsvector_to_array(docmem.words(language::regconfig, %(question)s))) AS lexeme
-WHERE language <> 'simple' OR ts_lexize('english_stem', lexeme) IS DISTINCT FROM '{}'::text[];
+-- The lexemes of the question in each language that the tenant's texts are in.
+SELECT language, lexeme FROM docmem.asked(%(languages)s::text[], %(question)s);
 
 -- name: filler
-SELECT language, tsvector_to_array(docmem.words(language::regconfig, %(filler)s)) AS lexemes
-FROM unnest(%(languages)s::text[]) AS language;
+SELECT language, array_agg(lexeme) AS lexemes FROM docmem.asked(%(languages)s::text[], %(filler)s) GROUP BY language;
 
 -- name: frequencies
 -- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair

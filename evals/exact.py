@@ -1,0 +1,286 @@
+"""Whether exact things are found that are written in another way than they are asked for.
+
+    python evals/exact.py [--each 24] [--seed 1] [--json]
+
+Of each kind (flights, invoices, amounts, telephone numbers, names, dates …) `--each` memories of one person, beside as
+many that differ in one digit or word only; each written in one of the kind's ways, and asked for in every other; and
+sixteen statements in scripts without spaces. Asked of the person's memories (`subject`), of all of the tenant's
+(`tenant`), of documents (`documents`), and as the goal of a packet (`packet`). Printed: the share that is found among
+the first 10, and ranked first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from docmem import names, postgres, repository
+from docmem.config import Settings
+from docmem.fence import one_line
+from docmem.files import render_memory
+from docmem.index import Reader
+from docmem.inject import Injector
+from docmem.layout import memory_path
+from docmem.model import Memory, Source
+from docmem.recall import search
+from docmem_sync.sync import sync_tenant
+
+TENANT, PERSON = "acme", "ana"
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something exact: the ways to write it, and a neighbour that isn't it, written the first way."""
+
+    written: tuple[str, ...]
+    other: str
+
+
+def flight(rng: random.Random) -> Thing:
+    """LH 1234."""
+    line, number = rng.choice(("LH", "TP", "BA", "MH")), rng.randrange(1000, 9990)
+    ways = (f"{line} {number}", f"{line}{number}", f"{line}-{number}", f"{line.lower()} {number}")
+    return Thing((*ways, f"{line}{number}".lower()), f"{line} {number + 1}")
+
+
+def invoice(rng: random.Random) -> Thing:
+    """INV-2024-00174."""
+    year, number = rng.randrange(2019, 2026), rng.randrange(100, 990)
+
+    def code(between: str, number: int) -> str:
+        return between.join(("INV", str(year), f"{number:05}"))
+
+    return Thing(
+        (*(code(mark, number) for mark in ("-", " ", "", "/")), code(" ", number).lower()), code("-", number + 1)
+    )
+
+
+def error(rng: random.Random) -> Thing:
+    """E-1042."""
+    number = rng.randrange(1000, 9990)
+    return Thing((f"E-{number}", f"E{number}", f"e {number}", f"E_{number}"), f"E-{number + 1}")
+
+
+def amount(rng: random.Random) -> Thing:
+    """1,250.50."""
+    thousands, rest, cents = rng.randrange(1, 99), rng.randrange(100, 999), rng.randrange(11, 99)
+    ways = (f"{thousands}{rest}.{cents}", f"{thousands},{rest}.{cents}", f"{thousands}.{rest},{cents}")
+    spaced = (f"{thousands} {rest},{cents}", f"{thousands}\N{NARROW NO-BREAK SPACE}{rest},{cents}")
+    return Thing((*ways, *spaced, f"{thousands}'{rest}.{cents}"), f"{thousands}{rest + 1}.{cents}")
+
+
+def telephone(rng: random.Random) -> Thing:
+    """+49 30 1234567."""
+    area, first, last = rng.randrange(30, 99), rng.randrange(100, 999), rng.randrange(1000, 9990)
+    ways = (f"+49 {area} {first}{last}", f"+49{area}{first}{last}", f"+49-{area}-{first}-{last}")
+    near = (f"0{area} {first} {last}", f"(0{area}) {first}-{last}", f"0049 {area} {first}{last}")
+    return Thing((*ways, *near), f"+49 {area} {first}{last + 1}")
+
+
+def account(rng: random.Random) -> Thing:
+    """DE89 3704 0044 0532 0130 00, GB29 NWBK 6016 1331 9268 19."""
+    bank, number = rng.choice(("", "NWBK")), rng.randrange(10**13, 10**14)
+
+    def iban(number: int) -> str:
+        return f"{'GB' if bank else 'DE'}{number % 90 + 10}{bank}{number}"
+
+    def grouped(code: str) -> str:
+        return " ".join(code[at : at + 4] for at in range(0, len(code), 4))
+
+    plain = iban(number)
+    return Thing((grouped(plain), plain, grouped(plain).lower(), plain.lower()), grouped(iban(number + 1)))
+
+
+def postcode(rng: random.Random) -> Thing:
+    """SW1A 1AA."""
+    area, one, two = rng.choice(("SW", "EC", "NW")), rng.randrange(1, 9), rng.randrange(1, 9)
+    letters = "".join(rng.sample("ABDEFGHJLNPQ", 3))
+    first, last = f"{area}{one}{letters[0]}", f"{two}{letters[1:]}"
+    return Thing((f"{first} {last}", f"{first}{last}", f"{first} {last}".lower()), f"{first} {two + 1}{letters[1:]}")
+
+
+def version(rng: random.Random) -> Thing:
+    """v2.14.3."""
+    parts = [rng.randrange(1, 9), rng.randrange(10, 60), rng.randrange(1, 9)]
+    plain = ".".join(map(str, parts))
+    return Thing((f"v{plain}", plain), f"v{parts[0]}.{parts[1] + 1}.{parts[2]}")
+
+
+def date(rng: random.Random) -> Thing:
+    """2 May 2024."""
+    year, month, day = rng.randrange(2019, 2026), rng.randrange(10), rng.randrange(1, 27)
+    ways = (f"{day} {MONTHS[month]} {year}", f"{year}-{month + 1:02}-{day:02}", f"{MONTHS[month]} {day}, {year}")
+    return Thing((*ways, f"{day:02}.{month + 1:02}.{year}"), f"{day + 1} {MONTHS[month]} {year}")
+
+
+SPELLED = {
+    "Müller": ("Mueller", "Muller", "Mu\u0308ller", "MÜLLER"),
+    "Jørgensen": ("Joergensen", "Jorgensen", "JØRGENSEN"),
+    "Weiß": ("Weiss", "WEISS"),
+    "Håkansson": ("Hakansson", "Haakansson"),
+    "O’Connell": ("O'Connell",),
+    "“Rosebud”": ("Rosebud", "'Rosebud'"),
+    "Łukasz—who": ("Lukasz",),
+    "ＡＣＭＥ": ("acme", "ACME"),
+    "Nuñez": ("Nunez", "Nun\u0303ez"),
+    "Chloé’s": ("Chloe's", "Chloé's"),
+}
+
+
+def name(rng: random.Random) -> Thing:
+    """Müller, Mueller."""
+    spelled = rng.choice(sorted(SPELLED))
+    return Thing((spelled, *SPELLED[spelled]), rng.choice(("Meyer", "Jansen", "Weber", "Larsen")))
+
+
+KINDS: Mapping[str, tuple[Callable[[random.Random], Thing], str, str]] = {
+    "flight": (flight, "The traveller is booked on {0} to Munich.", "When does {0} leave?"),
+    "invoice": (invoice, "The customer disputes {0} because of shipping.", "What is wrong with {0}?"),
+    "error": (error, "The printer showed {0} after the update.", "What did they do about {0}?"),
+    "amount": (amount, "The customer transferred {0} euros for the boat.", "Was {0} ever paid?"),
+    "telephone": (telephone, "The customer can be called under {0} in the evening.", "Whose number is {0}?"),
+    "account": (account, "The refund goes to {0} in any case.", "Is {0} the right account?"),
+    "postcode": (postcode, "The parcels go to {0} from now on.", "Deliver to {0}?"),
+    "version": (version, "The customer runs {0} of the server.", "Is {0} affected?"),
+    "date": (date, "The contract was signed on {0} in Rome.", "What was signed on {0}?"),
+    "name": (name, "The customer's lawyer is called {0} and lives in Bern.", "Who is {0}?"),
+}
+
+UNSPACED = (
+    ("東京の寿司屋を予約しました。", "寿司が食べたい"),
+    ("妻は蕎麦アレルギーがあります。", "アレルギーはありますか？"),
+    ("来週LH1234便で大阪へ出張します。", "大阪出張はいつですか"),
+    ("毎朝ラーメンを食べる。", "ラーメン"),
+    ("犬を飼っている。", "犬"),
+    ("用户对花生过敏。", "有什么过敏吗？"),
+    ("他喜欢靠窗的座位。", "座位"),
+    ("我们在成都订了一家酒店。", "成都的酒店"),
+    ("她每天喝茶。", "茶"),
+    ("ลูกค้าแพ้ถั่วลิสง", "แพ้ถั่วอะไรไหม"),
+    ("ชอบดื่มกาแฟตอนเช้า", "กาแฟ"),
+    ("ไปเที่ยวกรุงเทพเดือนหน้า", "กรุงเทพ"),
+    ("고객은 김치를 좋아합니다.", "김치"),
+    ("서울에서 회의가 있습니다.", "서울 회의는 언제?"),
+    ("ລູກຄ້າມັກກິນເຂົ້າໜຽວ", "ເຂົ້າໜຽວ"),
+    ("အမျိုးသမီးသည် လက်ဖက်ရည် ကြိုက်သည်", "လက်ဖက်ရည်"),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and the statement that it is after."""
+
+    kind: str
+    question: str
+    wanted: str
+
+
+def made(rng: random.Random, each: int) -> tuple[list[str], list[Asked]]:
+    """All statements, those that distract among them, and the questions."""
+    said: dict[str, None] = {}
+    asked = []
+    for kind, (thing, statement, question) in KINDS.items():
+        known: set[str] = set()
+        for number in range(each):
+            one = thing(rng)
+            if one.written[0] in known:
+                continue
+            known.add(one.written[0])
+            way = number % len(one.written)
+            wanted = statement.format(one.written[way])
+            said |= dict.fromkeys((wanted, statement.format(one.other)))
+            asked += [Asked(kind, question.format(other), wanted) for at, other in enumerate(one.written) if at != way]
+    for wanted, question in UNSPACED:
+        said[wanted] = None
+        asked.append(Asked("no spaces", question, wanted))
+    return list(said), asked
+
+
+def laid_down(settings: Settings, said: Sequence[str]) -> None:
+    """A tenant that holds each statement as a memory of one person, and as a document."""
+    repo = repository.create(settings, TENANT)
+    subject = names.subject_of_id(TENANT, PERSON)
+    changed: dict[str, bytes | None] = {}
+    for number, text in enumerate(said):
+        memory_id = f"{number:016x}"
+        path = memory_path(subject, memory_id, "m")
+        memory = Memory(
+            id=memory_id, kind="fact", text=text, subject=subject, path=path, source=Source(thread="t", turns=("1",))
+        )
+        changed[path] = render_memory(memory)
+        changed[f"knowledge/d{number}a.md"] = f"{text}\n".encode()
+    with repo.locked():
+        repo.commit(repo.head(), changed, message="lay down", now=datetime.now(UTC))
+    sync_tenant(settings, TENANT)
+
+
+def measure(settings: Settings, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
+    """A row for each kind and each way to ask."""
+    reader = Reader(settings, timeout=30, opening=30)
+    tally: dict[tuple[str, str], list[int | None]] = {}
+    where: Mapping[str, Mapping[str, Any]] = {
+        "subject": {"subject": PERSON, "folders": ()},
+        "tenant": {"folders": ()},
+        "documents": {"subject": PERSON, "kinds": ()},
+    }
+    with Injector(settings, timeout=30, files=False) as injector:
+        for one in asked:
+            ranks: dict[str, int | None] = {
+                name: _rank([hit.text.strip() for hit in search(reader, TENANT, one.question, **how).hits], one.wanted)
+                for name, how in where.items()
+            }
+            text = injector.packet(TENANT, PERSON, one.question).text
+            facts = [line for line in text.splitlines() if line.startswith("- ")]
+            shown = one_line(one.wanted)
+            ranks["packet"] = _rank([line[2 : 2 + len(shown)] for line in facts], shown)
+            for name, rank in ranks.items():
+                tally.setdefault((one.kind, name), []).append(rank)
+    reader.close()
+    for (kind, name), of_kind in tally.items():
+        found = sum(rank is not None for rank in of_kind) / len(of_kind)
+        first = sum(rank == 1 for rank in of_kind) / len(of_kind)
+        yield {"kind": kind, "where": name, "asked": len(of_kind), "found": round(found, 3), "first": round(first, 3)}
+
+
+def _rank(texts: Sequence[str], wanted: str) -> int | None:
+    return texts.index(wanted) + 1 if wanted in texts else None
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--each", type=int, default=24, help="things of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="one JSON object last")
+    options = parser.parse_args()
+    said, asked = made(random.Random(options.seed), options.each)
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)  # the server doesn't run as root
+        settings = Settings(root=Path(name), embedding_model="none", secret="of the measure")
+        try:
+            postgres.start(settings)
+            laid_down(settings, said)
+            rows = list(measure(settings, asked))
+        finally:
+            postgres.remove(settings)
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    print(f"{len(said)} memories, {len(asked)} questions; found among the first 10 / first")
+    for kind in kinds:
+        of_kind = [row for row in rows if row["kind"] == kind]
+        print(f"{kind:<10}" + "".join(f"  {row['where']} {row['found']:.2f} / {row['first']:.2f}" for row in of_kind))
+    if options.json:
+        print(json.dumps({"seed": options.seed, "memories": len(said), "questions": len(asked), "rows": rows}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,440 @@
+-- A text in one spelling of its characters: wide letters, ligatures, typographic quotes and dashes as a keyboard has
+-- them, and a space for other marks that are no letters. Where a database's locale is C, Postgres takes each of these
+-- for a letter, and “yes” and Ana’s for words of their own.
+CREATE FUNCTION docmem.plain(text text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN regexp_replace(
+    regexp_replace(
+        normalize(
+            translate(
+                text,
+                U&'\2018\2019\201b\02bc\2032\2010\2011\2012\2013\2212\2014\2015\2026\00ad\200c\200d\2060\feff',
+                '''''''''''-----   '
+            ),
+            NFKC
+        ),
+        '[\u00a1-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u0589\u05be\u05c0\u05c3\u05f3\u05f4'
+        '\u060c\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965\u0e2f\u0e3f\u0e4f\u0e5a\u0e5b\u0f0b-\u0f14\u104a-\u104f'
+        '\u1361-\u1368\u17d4-\u17da\u2010-\u206f\u20a0-\u20cf\u2190-\u25ff\u2b00-\u2b4f\u3001-\u3004\u3008-\u3020'
+        '\u3030\u303d\u30a0\u30fb\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]+',
+        ' ', 'g'
+    ),
+    '[\u2600-\u27bf\u2b50-\u2bff\U0001f000-\U0001faff]', ' \& ', 'g'
+);
+
+-- What is written without spaces between words, in pieces that overlap: two characters of Chinese, Japanese and Korean;
+-- three of Katakana, Thai, Lao, Burmese and Khmer, which have few characters. A text also has those that are shorter by
+-- one, for what is asked and is no longer. One Hiragana alone is a particle.
+CREATE FUNCTION docmem.pieces(text text, asked boolean) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT DISTINCT p.piece
+        FROM (
+            SELECT r.run[1] AS run, length(r.run[1]) AS size,
+                   r.run[1] ~ '^[\u30a1-\u30fa\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]' AS by_three,
+                   r.run[1] ~ '^[\u3041-\u309f]' AS hiragana
+            FROM regexp_matches(
+                text,
+                '[\u3041-\u309f]+|[\u30a1-\u30fa\u30fc-\u30ff]+'
+                '|[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]+|[\uac00-\ud7af]+'
+                '|[\u0e01-\u0e4e]+|[\u0e81-\u0ece]+|[\u1000-\u103f]+|[\u1780-\u17d3]+',
+                'g'
+            ) AS r (run)
+        ) AS r,
+        LATERAL (
+            SELECT c AS one, c || lead(c) OVER w AS two, c || lead(c) OVER w || lead(c, 2) OVER w AS three
+            FROM unnest(string_to_array(r.run, NULL)) WITH ORDINALITY AS c (c, n)
+            WINDOW w AS (ORDER BY n)
+        ) AS c,
+        LATERAL (
+            VALUES (CASE WHEN r.by_three THEN c.three ELSE c.two END),
+                   (CASE WHEN r.by_three AND (r.size = 2 OR NOT asked) THEN c.two
+                         WHEN NOT r.by_three AND NOT r.hiragana AND (r.size = 1 OR NOT asked) THEN c.one END)
+        ) AS p (piece)
+        WHERE p.piece IS NOT NULL
+    );
+END
+$$;
+
+-- Numbers and codes without what separates their parts: INV-2024-00174, 1,250.50, +49 30 1234567; and what stands in
+-- them alone. What is asked is also joined to the short word beside it and taken apart: who types "lh 1234" may mean
+-- LH1234, and who types LH1234 may have written LH 1234.
+CREATE FUNCTION docmem.codes(text text, asked boolean) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    found text[] := '{}';
+    run text[];
+    number text[];
+    unit text;
+    joined text;
+BEGIN
+    FOR run IN SELECT regexp_matches(
+        lower(text),
+        '(?:([[:alpha:]]{1,5}) )?((?:[[:alpha:]]+[-./_,''#]?)*[0-9](?:[-./_,''#]?[[:alnum:]])*'
+        '(?:[ ()]{1,2}[0-9](?:[-./_,'']?[[:alnum:]])*){0,7})',
+        'g'
+    ) LOOP
+        number := regexp_match(
+            run[2], '^[[:alpha:]]*([0-9]{1,3}(?:[., ''][0-9]{3})+|[0-9]+)(?:[.,]([0-9]{1,2}))?$'
+        );
+        joined := translate(number[1], '., ''', '');
+        IF length(joined) > 2 THEN
+            found := found || joined;
+        END IF;
+        IF number[2] IS NOT NULL THEN
+            found := found || (joined || '.' || number[2]);
+            CONTINUE;
+        END IF;
+        joined := '';
+        FOREACH unit IN ARRAY regexp_split_to_array(run[2], '[ ()]+') LOOP
+            joined := joined || translate(unit, '-./_,''#', '');
+            EXIT WHEN length(joined) > 64;
+            -- Five digits are a range or a time more often than a number. Of what is asked, its beginning says little:
+            -- many numbers share it.
+            IF length(joined) > (CASE WHEN asked THEN 8 ELSE 5 END) OR joined ~ '[^0-9]' AND NOT asked THEN
+                found := found || joined;
+            END IF;
+            IF unit ~ '[[:alpha:]]' THEN
+                found := found || translate(unit, '-./_,''#', '');
+            END IF;
+            IF unit ~ '[^0-9]' THEN
+                found := found || substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$') || ARRAY(
+                    SELECT part[1]
+                    FROM regexp_matches(
+                        unit, CASE WHEN asked THEN '[0-9]{3,}|[[:alpha:]]+' ELSE '[0-9]{3,}' END, 'g'
+                    ) AS part
+                );
+            END IF;
+            IF asked AND run[1] IS NOT NULL THEN
+                found := found || (run[1] || joined);
+            END IF;
+        END LOOP;
+        IF asked THEN
+            found := found || joined || substring(joined, '^[[:alpha:]]+([0-9]{6,})$');
+        END IF;
+        -- The end of a telephone number is the same with the country and the area and without.
+        IF run[2] ~ '^[0-9][-0-9. ()/]{8,}$' AND length(joined) > 8 THEN
+            found := found || right(joined, 7) || right(ltrim(joined, '0'), 9);
+        END IF;
+    END LOOP;
+    IF asked THEN
+        found := found || ARRAY(
+            SELECT code[1] || code[2]
+            FROM regexp_matches(lower(text), '([[:alpha:]]+[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code
+        );
+    END IF;
+    RETURN ARRAY(
+        SELECT DISTINCT f FROM unnest(found) AS f WHERE length(f) BETWEEN 2 AND 64 AND f !~ '^[0-9]{1,2}$'
+    );
+END
+$$;
+
+-- The days that a question names, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024, 2024-05-02, 02.05.2024;
+-- 5/2/2024 is two. Months in English, German, French, Spanish, Portuguese, Italian and Dutch.
+CREATE FUNCTION docmem.days(question text) RETURNS TABLE (year integer, month integer, day integer)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH named AS (
+        SELECT m[1] AS day, m[2] AS month, m[3] AS year
+        FROM regexp_matches(
+            lower(question),
+            '\m([0-9]{1,2})(?:st|nd|rd|th|[.])?(?: of| de| di)? ([[:alpha:]]{3,10})[.]?,?(?: of| de)? ([0-9]{4})\M', 'g'
+        ) AS m
+        UNION ALL
+        SELECT m[2], m[1], m[3]
+        FROM regexp_matches(
+            lower(question), '\m([[:alpha:]]{3,10})[.]? ([0-9]{1,2})(?:st|nd|rd|th)?,? ([0-9]{4})\M', 'g'
+        ) AS m
+    ), numbered AS (
+        SELECT m[1]::integer AS year, m[2]::integer AS month, m[3]::integer AS day
+        FROM regexp_matches(question, '\m([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])', 'g') AS m
+        UNION
+        SELECT m[3]::integer, m[2]::integer, m[1]::integer
+        FROM regexp_matches(question, '\m([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})\M', 'g') AS m
+        UNION
+        SELECT m[3]::integer, m[1]::integer, m[2]::integer
+        FROM regexp_matches(question, '\m([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})\M', 'g') AS m
+        UNION
+        SELECT n.year::integer, starts.month::integer, n.day::integer
+        FROM named AS n
+        JOIN unnest(
+            '{jan|ene|gen,feb|fev|fév,mar|mär|mrz|mrt|maa,apr|avr|abr,may|mai|mei|mag,jun|juin|giu,'
+            'jul|juil|lug,aug|aou|aoû|ago,sep|set,oct|okt|out|ott,nov,dec|déc|dez|dic}'::text[]
+        ) WITH ORDINALITY AS starts (pattern, month)
+            ON n.month ~ ('^(' || starts.pattern || ')')
+    )
+    SELECT n.year, n.month, n.day FROM numbered AS n WHERE n.month BETWEEN 1 AND 12 AND n.day BETWEEN 1 AND 31;
+END;
+
+-- The lexemes of a text, or of what is asked of texts. With accents: those of the text as it is, which stem best, and
+-- at the same places those without accents and with "ue" for "ü". Numbers and codes, and scripts without spaces, have
+-- others beside them. A "-" between a word and a number makes that no negative one.
+CREATE FUNCTION docmem.lexemes(language regconfig, text text, asked boolean) RETURNS tsvector
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    plain text := text;
+    beside text[] := '{}';
+    on_day record;
+    found tsvector;
+BEGIN
+    IF octet_length(text) <> char_length(text) THEN
+        plain := docmem.plain(text);
+        IF plain ~ '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\ud7af\uf900-\ufaff\U00020000-\U000323af]' THEN
+            beside := docmem.pieces(plain, asked);
+            -- Korean has spaces.
+            plain := regexp_replace(
+                plain,
+                '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\u9fff\uf900-\ufaff\U00020000-\U000323af]+', ' ', 'g'
+            );
+        END IF;
+    END IF;
+    IF plain ~ '[0-9][-./_,'' ()][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
+       OR asked AND plain ~ '[0-9]' THEN
+        beside := beside || docmem.codes(plain, asked);
+        IF asked THEN
+            -- The groups of a long number are each like those of many others.
+            plain := regexp_replace(
+                plain,
+                '(?:\m[[:alpha:]]{2}[0-9]{2}(?: [[:alpha:]]{4})? |[+(]{1,2}|\m0)[0-9](?:[-./() ]{0,2}[0-9]){7,}',
+                ' ', 'g'
+            );
+        END IF;
+        plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g');
+    END IF;
+    IF asked AND text ~ '[0-9]{4}' THEN
+        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
+            plain := concat_ws(
+                ' ', plain, on_day.day,
+                ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
+                [on_day.month], on_day.year
+            );
+            beside := beside || ARRAY(
+                SELECT format(pattern, on_day.year, on_day.month, on_day.day,
+                              lpad(on_day.month::text, 2, '0'), lpad(on_day.day::text, 2, '0'))
+                FROM unnest('{%1$s%4$s%5$s,%1$s%2$s%3$s,%5$s%4$s%1$s,%3$s%2$s%1$s,%4$s%5$s%1$s,%2$s%3$s%1$s}'::text[])
+                    AS pattern
+            );
+        END LOOP;
+    END IF;
+    found := to_tsvector(language, plain);
+    IF octet_length(plain) <> char_length(plain) THEN
+        found := (found::text || ' ' || to_tsvector(language, docmem.folded(plain))::text)::tsvector;
+        IF plain ~* '[äöüøå]' THEN
+            found := (found::text || ' ' || to_tsvector(language, docmem.folded(
+                replace(replace(replace(replace(replace(
+                    lower(plain), 'ä', 'ae'), 'ö', 'oe'), 'ü', 'ue'), 'ø', 'oe'), 'å', 'aa')
+            ))::text)::tsvector;
+        END IF;
+    END IF;
+    RETURN CASE WHEN beside = '{}' THEN found ELSE found || array_to_tsvector(beside) END;
+END
+$$;
+
+-- Whether a text is ASCII without codes and numbers in parts, as most are: Postgres' own lexemes are all that it has. In
+-- UTF-8 only ASCII has as many bytes as characters.
+CREATE FUNCTION docmem.is_prose(text text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN octet_length(text) = char_length(text)
+    AND text !~ '[0-9][-./_,'' ()][0-9]|[0-9][A-Za-z]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}';
+
+-- The lexemes of a text.
+CREATE OR REPLACE FUNCTION docmem.words(language regconfig, text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN docmem.is_prose(text) THEN to_tsvector(language, text) ELSE docmem.lexemes(language, text, false)
+END;
+
+-- The lexemes of a question in each language that the texts are in. Where the language is unknown, English stop words
+-- go, or every "the" would find everything.
+CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT l.language, w.lexeme
+    FROM unnest(languages) AS l (language),
+         unnest(tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true))) AS w (lexeme)
+    WHERE l.language <> 'simple' OR ts_lexize('english_stem', w.lexeme) IS DISTINCT FROM '{}'::text[];
+END;
+
+-- What the words of a question find: of a subject's memories, and of the tenant's documents in some folders. First how
+-- common each lexeme is in these texts, or where they are many in a sample of them, which says what it counts: the idf of
+-- BM25 in the form that is never negative. Then the texts in which any stands, by the sum of what these count; `ts_rank`, which
+-- knows no weights, chooses who is weighed and breaks ties. See recall.py.
+CREATE OR REPLACE FUNCTION docmem.found_by_words(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    asked record;
+    words json;
+    lexemes text[];
+    each tsquery[];
+    question tsquery;
+    documents bigint := 0;
+    in_documents bigint[];
+    memories bigint;
+    in_memories bigint[];
+    weights float8[];
+    oldest timestamptz[];
+    found_memories json;
+    found_documents json;
+BEGIN
+    SELECT * INTO asked FROM json_to_record(request) AS a (
+        subject text, agent text, kinds text[], retention jsonb, folders text[], question text, languages text[],
+        sample integer, candidates integer, best integer, next float8, next_but_one float8
+    );
+    SELECT json_agg(json_build_array(w.language, w.lexeme)),
+           array_agg(DISTINCT w.lexeme COLLATE "C" ORDER BY w.lexeme COLLATE "C")
+    INTO words, lexemes
+    FROM docmem.asked(asked.languages, asked.question) AS w;
+    IF lexemes IS NULL THEN
+        RETURN NULL;
+    END IF;
+
+    SELECT array_agg(w.lexeme::tsquery ORDER BY w.n), string_agg(w.lexeme, ' | ')::tsquery INTO each, question
+    FROM (
+        SELECT '''' || replace(replace(l.lexeme, '\', '\\'), '''', '''''') || '''' AS lexeme, l.n
+        FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
+    ) AS w;
+
+    -- Ids are hashes, so the first by id are a fair sample.
+    IF asked.folders <> '{}' THEN
+        WITH sampled AS MATERIALIZED (
+            SELECT d.tsv FROM docmem.document d
+            WHERE d.tenant_id = found_by_words.tenant AND d.folder = ANY (asked.folders)
+            ORDER BY d.id LIMIT asked.sample
+        )
+        SELECT (SELECT count(*) FROM sampled),
+               array_agg((SELECT count(*) FROM sampled s WHERE s.tsv @@ w.query) ORDER BY w.n)
+        INTO documents, in_documents
+        FROM unnest(each) WITH ORDINALITY AS w (query, n);
+    END IF;
+
+    oldest := docmem.oldest(asked.kinds, asked.retention);
+    SELECT count(*) INTO memories FROM docmem.memory m
+    WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}';
+    WITH matching AS MATERIALIZED (
+        SELECT m.id, m.tsv, m.agent, m.kind, m.valid_from, m.valid_until, m.expires, m.created_at,
+               ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query) AS shared
+        FROM docmem.memory m
+        WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}'
+          AND m.tsv @@ question
+    ), sampled AS MATERIALIZED (
+        SELECT m.shared FROM matching m WHERE memories <= asked.sample
+        UNION ALL
+        SELECT ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query)
+        FROM (
+            SELECT m.tsv FROM docmem.memory m
+            WHERE memories > asked.sample AND m.tenant_id = found_by_words.tenant AND m.subject = asked.subject
+            ORDER BY m.id LIMIT asked.sample
+        ) AS m
+    ), stands AS MATERIALIZED (
+        SELECT w.n, count(*) AS found FROM sampled, unnest(sampled.shared) AS w (n) GROUP BY w.n
+    ), counted AS MATERIALIZED (
+        SELECT l.n, l.lexeme, coalesce(s.found, 0) AS in_memories,
+               coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all,
+               least(memories, asked.sample) + documents AS texts
+        FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
+        LEFT JOIN stands s ON s.n = l.n
+    ), word AS MATERIALIZED (
+        SELECT c.n, c.lexeme, c.in_memories, ln(1 + (c.texts - c.in_all + 0.5::float8) / (c.in_all + 0.5)) AS weight
+        FROM counted c
+        ORDER BY c.n
+    ), candidate AS MATERIALIZED (
+        SELECT m.id, m.shared, ts_rank(m.tsv, question)::float8 AS rank
+        FROM matching m
+        WHERE (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+          AND coalesce(m.valid_from, m.created_at) > oldest[array_position(asked.kinds, m.kind)]
+          AND (m.valid_from IS NULL OR m.valid_from <= now())
+          AND (m.valid_until IS NULL OR m.valid_until > now())
+          AND (m.expires IS NULL OR m.expires > now())
+        ORDER BY rank DESC, m.id
+        LIMIT asked.candidates
+    ), weighed AS MATERIALIZED (
+        SELECT c.id, c.shared,
+               (SELECT sum(word.weight) FROM word WHERE word.n = ANY (c.shared)) + c.rank / 1000 AS strength
+        FROM candidate c
+        ORDER BY strength DESC, c.id
+        LIMIT asked.best
+    )
+    SELECT (SELECT array_agg(word.in_memories ORDER BY word.n) FROM word),
+           (SELECT array_agg(word.weight ORDER BY word.n) FROM word),
+           (SELECT json_agg(row_to_json(r)) FROM (
+                SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
+                       coalesce(m.valid_from, m.created_at) AS since,
+                       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
+                       w.strength, ARRAY(SELECT word.lexeme FROM word WHERE word.n = ANY (w.shared)) AS shared
+                FROM weighed w
+                JOIN docmem.memory m ON m.tenant_id = found_by_words.tenant AND m.id = w.id
+                ORDER BY w.strength DESC, m.id
+           ) AS r)
+    INTO in_memories, weights, found_memories;
+
+    -- What stands next to a hit lends it strength: the chunks around it, and the files around it in a numbered series
+    -- (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
+    IF asked.folders <> '{}' THEN
+        WITH candidate AS MATERIALIZED (
+            SELECT d.path, d.chunk, ts_rank(d.tsv, question)::float8 AS rank,
+                   ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE d.tsv @@ w.query) AS shared
+            FROM docmem.document d
+            WHERE d.tenant_id = found_by_words.tenant
+              AND d.folder = ANY (asked.folders)
+              AND d.tsv @@ question
+            ORDER BY rank DESC, d.path, d.chunk
+            LIMIT asked.candidates
+        ), weighed AS MATERIALIZED (
+            SELECT c.path, c.chunk, c.shared,
+                   (SELECT sum(w.weight) FROM unnest(weights) WITH ORDINALITY AS w (weight, n)
+                    WHERE w.n = ANY (c.shared)) + c.rank / 1000 AS own,
+                   regexp_replace(c.path, '[0-9]{1,9}[.]md$', '') AS series,
+                   substring(c.path FROM '([0-9]{1,9})[.]md$')::integer AS number
+            FROM candidate c
+        ), placed AS MATERIALIZED (
+            SELECT w.path, w.chunk, w.shared,
+                   w.own + coalesce((
+                       SELECT sum(around.own * CASE abs(around.chunk - w.chunk)
+                                                    + coalesce(abs(around.number - w.number), 0)
+                                               WHEN 1 THEN asked.next ELSE asked.next_but_one END)
+                       FROM weighed around
+                       WHERE (around.path = w.path AND abs(around.chunk - w.chunk) IN (1, 2))
+                          OR (around.series = w.series AND around.chunk = w.chunk
+                              AND abs(around.number - w.number) IN (1, 2))
+                   ), 0) AS strength
+            FROM weighed w
+            ORDER BY strength DESC, w.path, w.chunk
+            LIMIT asked.best
+        )
+        SELECT json_agg(row_to_json(r)) INTO found_documents
+        FROM (
+            SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+                   d.meta ->> 'verdict' AS verdict,
+                   extract(epoch FROM now() - d.updated_at)::float8 AS age,
+                   p.strength, ARRAY(SELECT lexemes[s.n] FROM unnest(p.shared) AS s (n)) AS shared
+            FROM placed p
+            JOIN docmem.document d
+                ON d.tenant_id = found_by_words.tenant AND d.path = p.path AND d.chunk = p.chunk
+            ORDER BY p.strength DESC, d.path, d.chunk
+        ) AS r;
+    END IF;
+
+    RETURN json_build_object(
+        'words', words, 'lexemes', lexemes, 'sampled', least(memories, asked.sample), 'in_memories', in_memories,
+        'memories', found_memories, 'documents', found_documents
+    );
+END
+$$;
+
+-- What is there already, where it is no prose of ASCII. The owner too sees one tenant at a time, unless row-level
+-- security is lifted for a moment.
+ALTER TABLE docmem.tenant_config NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document NO FORCE ROW LEVEL SECURITY;
+
+UPDATE docmem.memory AS m SET tsv = docmem.words(coalesce(m.language, c.language)::regconfig, m.projection)
+FROM docmem.tenant_config AS c
+WHERE c.tenant_id = m.tenant_id AND NOT docmem.is_prose(m.projection);
+
+UPDATE docmem.document AS d SET tsv = docmem.words(coalesce(d.language, c.language)::regconfig, d.projection)
+FROM docmem.tenant_config AS c
+WHERE c.tenant_id = d.tenant_id AND NOT docmem.is_prose(d.projection);
+
+ALTER TABLE docmem.tenant_config FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document FORCE ROW LEVEL SECURITY;
+
+CREATE OR REPLACE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 10;
