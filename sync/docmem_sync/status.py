@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from psycopg.rows import DictRow
 from docmem import checkout, db, git, journal, postgres, remote, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
-from docmem.errors import ConfigError, DocmemError, GitError, NotFound
+from docmem.errors import ConfigError, DocmemError, GitError, NotFound, SchemaError
 from docmem.git import remotes
 from docmem.git.walk import listing
+from docmem.index import READING
+from docmem.inject import Injector
 from docmem.repository import Repository
 from docmem.sql import load
 from docmem.times import format_time
@@ -31,6 +35,9 @@ MIN_GIT = (2, 39)
 MIN_FREE = 512 * 1024 * 1024
 """Bytes that a root's disk should have left."""
 
+_PARTS = ("table", "function")
+_NOBODY = "nobody"
+_ANEW = "drop schema docmem as its owner and run docmem sync: it is rebuilt from the repos"
 _SQL = partial(load, "docmem_sync", "status.sql")
 
 
@@ -57,8 +64,10 @@ def status(settings: Settings, tenants: Iterable[str]) -> dict[str, Any]:
         with db.session(settings, "reader") as connection:
             server = _server(connection, settings)
             db.check_schema(connection)
-            look = partial(_tenant, connection, settings)
-            return {"server": server, "tenants": [_readable(settings, tenant, look) for tenant in names]}
+            _check_whole(connection)
+            with _packets(settings) as injector:
+                look = partial(_tenant, connection, injector)
+                return {"server": server, "tenants": [_readable(settings, tenant, look) for tenant in names]}
     except DocmemError as error:
         server |= {"error": error.message, "hint": error.hint}
         return {"server": server, "tenants": [_readable(settings, tenant, _unindexed) for tenant in names]}
@@ -93,21 +102,64 @@ def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> dict
     return shown | {"embedded": not settings.external, "data": str(running.data) if running else None}
 
 
-def _tenant(connection: psycopg.Connection[DictRow], settings: Settings, repo: Repository) -> dict[str, Any]:
+def _check_whole(connection: psycopg.Connection[DictRow]) -> None:
+    """Raise where a part of the index is gone, or a reader may not use it: the version is a function of its own."""
+    text = files("docmem_sync").joinpath("schema.sql").read_text(encoding="utf-8")
+    parts = {f"{kind}s": re.findall(rf"^CREATE {kind.upper()} docmem\.(\w+)", text, re.M) for kind in _PARTS}
+    faults = [(row["what"], row["fault"]) for row in connection.execute(_SQL()["lacking"], parts)]
+    gone = [what for what, fault in faults if fault == "is gone"]
+    if gone:
+        raise SchemaError(
+            f"the index is not whole: {', '.join(gone)} is gone",
+            hint=f"restore it; or {_ANEW}",
+        )
+    if faults:
+        raise ConfigError(
+            f"{connection.info.user} may not use {', '.join(what for what, _ in faults)} of the index",
+            hint="as the owner: GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader; GRANT INSERT, UPDATE ON "
+            "docmem.usage, docmem.trace TO docmem_reader; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA docmem TO PUBLIC;",
+        )
+
+
+def _packets(settings: Settings) -> Injector:
+    """Makes packets as turns get them, but by words alone: an embedder that is away isn't the index's fault."""
+    served = replace(settings, embedding_model="none", require_memory=False, replica_dsn=None)
+    return Injector(served, timeout=READING, opening=READING, observe=lambda _: None, files=False)
+
+
+def _tenant(connection: psycopg.Connection[DictRow], injector: Injector, repo: Repository) -> dict[str, Any]:
     with db.tenant_transaction(connection, repo.tenant) as cursor:
         row = cursor.execute(_SQL()["tenant"], {"tenant": repo.tenant}).fetchone()
         waiting = cursor.execute(_SQL()["quarantine"], {"tenant": repo.tenant}).fetchall()
         undeclared = cursor.execute(_SQL()["undeclared"], {"tenant": repo.tenant}).fetchall()
+        somebody = cursor.execute(_SQL()["somebody"], {"tenant": repo.tenant}).fetchone()
     assert row is not None
-    return _unindexed(repo) | {
-        "synced": row["synced"],
-        "synced_at": format_time(row["synced_at"]) if row["synced_at"] else None,
-        **_lag(repo, row["synced"]),
-        "rows": row["rows"],
-        "quarantined": len(waiting),
-        "quarantine": waiting,
-        "undeclared": {each["key"]: each["profiles"] for each in undeclared},
-        "pending_embeddings": _pending(connection, repo.tenant, embedder(settings)),
+    assert somebody is not None
+    served = _served(injector, repo.tenant, somebody["subject"] or _NOBODY) if row["synced"] else {}
+    return (
+        _unindexed(repo)
+        | served
+        | {
+            "synced": row["synced"],
+            "synced_at": format_time(row["synced_at"]) if row["synced_at"] else None,
+            **_lag(repo, row["synced"]),
+            "rows": row["rows"],
+            "quarantined": len(waiting),
+            "quarantine": waiting,
+            "undeclared": {each["key"]: each["profiles"] for each in undeclared},
+            "pending_embeddings": _pending(connection, repo.tenant, embedder(repo.settings)),
+        }
+    )
+
+
+def _served(injector: Injector, tenant: str, subject: str) -> dict[str, str]:
+    """`error` and `hint` where a turn about this subject gets no packet: rows may be there and make no sense."""
+    code = injector.packet(tenant, subject, "what is remembered").degraded
+    if code is None:
+        return {}
+    return {
+        "error": f"packets fail: {code}",
+        "hint": f"docmem sync {tenant} --rebuild; if that doesn't mend it, {_ANEW}",
     }
 
 
@@ -299,6 +351,7 @@ def _grants(role: db.Role) -> str:
 def _schema(settings: Settings) -> str:
     with db.session(settings, "reader") as connection:
         db.check_schema(connection)
+        _check_whole(connection)
         bare = [row["table"] for row in connection.execute(_SQL()["open_tables"])]
     if bare:
         raise ConfigError(

@@ -53,6 +53,29 @@ WHERE c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
   AND NOT has_table_privilege(c.oid, 'SELECT')
 ORDER BY c.relname;
 
+-- name: lacking
+-- What of the index isn't there, or this session's role, a reader's, may not use as it must.
+SELECT t.name AS what, CASE WHEN c.oid IS NULL THEN 'is gone' ELSE 'may not be used' END AS fault
+FROM unnest(%(tables)s::text[]) AS t (name)
+LEFT JOIN pg_class AS c
+    ON c.relname = t.name AND c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
+WHERE c.oid IS NULL OR NOT has_table_privilege(c.oid, 'SELECT')
+   OR t.name IN ('usage', 'trace') AND NOT (has_table_privilege(c.oid, 'INSERT')
+                                            AND has_table_privilege(c.oid, 'UPDATE'))
+UNION ALL
+SELECT f.name || '()', CASE WHEN p.oid IS NULL THEN 'is gone' ELSE 'may not be used' END
+FROM unnest(%(functions)s::text[]) AS f (name)
+LEFT JOIN pg_proc AS p ON p.proname = f.name AND p.pronamespace = 'docmem'::regnamespace
+WHERE p.oid IS NULL OR NOT has_function_privilege(p.oid, 'EXECUTE')
+ORDER BY what;
+
+-- name: somebody
+-- Whom a packet is made for, to see whether packets are made.
+SELECT coalesce(
+    (SELECT subject FROM docmem.memory WHERE tenant_id = %(tenant)s ORDER BY id LIMIT 1),
+    (SELECT subject FROM docmem.profile WHERE tenant_id = %(tenant)s ORDER BY subject LIMIT 1)
+) AS subject;
+
 -- name: orphans
 -- What belongs to nothing; each must be 0.
 SELECT 'open versions of no memory' AS what, count(*) AS found

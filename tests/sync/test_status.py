@@ -82,6 +82,41 @@ def test_status_without_a_server_says_so_and_still_shows_the_repos(settings: Set
     assert found["tenants"][0]["lag_commits"] == 1
 
 
+LACKING = {
+    "a table gone": ("ALTER TABLE docmem.trace RENAME TO lost", "trace is gone"),
+    "a right gone": ("REVOKE INSERT ON docmem.usage FROM docmem_reader", "may not use usage of the index"),
+    "a function shut": ("REVOKE EXECUTE ON FUNCTION docmem.read FROM PUBLIC", "may not use read() of the index"),
+}
+
+
+@pytest.mark.parametrize("what", LACKING)
+def test_status_says_what_of_the_index_turns_lack(indexed: Settings, what: str) -> None:
+    put(indexed, "acme", {"knowledge/a.md": b"a\n"})
+    sync_tenant(indexed, "acme")
+    spoil, said = LACKING[what]
+    with db.session(indexed, "owner") as owner:
+        owner.execute(spoil.encode())
+    server = status(indexed, ["acme"])["server"]
+    assert said in server["error"]
+    assert server["hint"]
+    assert said in checks(indexed)["schema"].detail
+
+
+def test_status_says_that_packets_fail_for_a_tenant_whose_rows_make_no_sense(indexed: Settings) -> None:
+    put(indexed, "acme", {one.path: render_memory(one) for one in [memory("Plans Porto.")]})
+    repository.create(indexed, "other")
+    for tenant in ("acme", "other"):
+        sync_tenant(indexed, tenant)
+    with db.session(indexed, "sync") as sync, db.tenant_transaction(sync, "acme") as cursor:
+        cursor.execute("UPDATE docmem.tenant_config SET language = 'klingon' WHERE tenant_id = 'acme'")
+    rows = {row["tenant"]: row for row in status(indexed, ["acme", "other"])["tenants"]}
+    assert rows["acme"]["error"] == "packets fail: index_failed"
+    assert rows["acme"]["hint"].startswith("docmem sync acme --rebuild")
+    assert "error" not in rows["other"]
+    sync_tenant(indexed, "acme", rebuild=True)
+    assert "error" not in status(indexed, ["acme"])["tenants"][0]
+
+
 def test_a_doctor_finds_a_healthy_index_healthy(indexed: Settings) -> None:
     sync_tenant(indexed, "acme")
     found = doctor(indexed)
