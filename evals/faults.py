@@ -3,8 +3,10 @@
     python evals/faults.py [--quick] [--json]
 
 Of each fault: the slowest turn (bound: 250 ms; 350 ms with an embedder), what later turns cost while the breaker is
-open (bound: 1 ms), what `degraded` said, whether `docmem status` told the truth meanwhile, and how long after the
-mending memory was back. On a server and a repo of its own. Exits 1 where a bound was passed.
+open (bound: 1 ms, p95: a machine has other things to do now and then), what `degraded` said, whether `docmem status`
+told the truth meanwhile and again afterwards, and how long after the mending memory was back (bound: 5 s). A turn is
+what the adapter does in one: a run's number, then its packet. On a server and a repo of its own. Exits 1 where a bound
+was passed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from docmem_sync import status
 from docmem_sync.sync import sync_tenant
 
 TENANT = "acme"
-TURN_MS, EMBEDDED_TURN_MS, LATER_MS = 250.0, 350.0, 1.0
+TURN_MS, EMBEDDED_TURN_MS, LATER_MS, BACK_MS = 250.0, 350.0, 1.0, 5_000.0
 DIMENSION = 8
 
 
@@ -47,6 +49,7 @@ class Figures:
     fault: str
     slowest_ms: float
     later_p50_ms: float | None
+    later_p95_ms: float | None
     degraded: tuple[str, ...]
     status_told: bool | None
     back_after_ms: float | None
@@ -55,8 +58,9 @@ class Figures:
     @property
     def holds(self) -> bool:
         """Whether the bounds were kept, and it came back."""
-        later = self.later_p50_ms is None or self.later_p50_ms <= LATER_MS
-        return self.slowest_ms <= self.bound_ms and later and self.status_told is not False
+        later = self.later_p95_ms is None or self.later_p95_ms <= LATER_MS
+        back = self.back_after_ms is None or self.back_after_ms <= BACK_MS
+        return self.slowest_ms <= self.bound_ms and later and back and self.status_told is not False
 
 
 def fill(settings: Settings) -> None:
@@ -157,7 +161,8 @@ FAULTS: dict[str, Callable[[Settings], contextlib.AbstractContextManager[None]]]
         "DROP VIEW docmem.memory; ALTER TABLE docmem.kept RENAME TO memory",
     ),
 }
-UNREACHABLE = ("stopped (SIGSTOP)", "connections filled")
+RESTARTS = "killed (SIGKILL)"
+"""Who asks for the status starts it again, so there is nothing to be told."""
 
 
 def good(packet: Packet) -> bool:
@@ -175,14 +180,21 @@ def wait(condition: Callable[[], bool], *, seconds: float = 60.0) -> float:
     return (time.monotonic() - started) * 1000
 
 
-def timed(injector: Injector, turns: int, offset: int = 0) -> tuple[list[float], list[Packet]]:
-    """Milliseconds and packets of turns, each with a goal of its own."""
+def timed(injector: Injector, turns: int) -> tuple[list[float], list[Packet]]:
+    """Milliseconds and packets of turns, each a run with a goal of its own."""
     times, packets = [], []
     for number in range(turns):
         started = time.perf_counter()
-        packets.append(injector.packet(TENANT, "ana", f"Porto, asked for the {offset + number}th time"))
+        run = injector.next_run(TENANT)
+        packets.append(injector.packet(TENANT, "ana", f"Porto, asked for the {number}th time", run=run))
         times.append((time.perf_counter() - started) * 1000)
     return times, packets
+
+
+def tells(settings: Settings) -> bool:
+    """Whether `docmem status` says that something is wrong."""
+    found = status.status(settings, [TENANT])
+    return "error" in found["server"] or any("error" in row for row in found["tenants"])
 
 
 def postgres_fault(settings: Settings, name: str, *, turns: int) -> Figures:
@@ -191,15 +203,15 @@ def postgres_fault(settings: Settings, name: str, *, turns: int) -> Figures:
         wait(lambda: good(injector.packet(TENANT, "ana", "Porto")))
         with FAULTS[name](settings):
             times, packets = timed(injector, turns)
-            told = None
-            if name in UNREACHABLE:
-                told = not status.status(settings, [TENANT])["server"]["reachable"]
+            told = None if name == RESTARTS else tells(settings)
         back = wait(lambda: good(injector.packet(TENANT, "ana", "Porto")))
-    open_ = [ms for ms, packet in zip(times[4:], packets[4:], strict=True) if packet.degraded]
+    told = told is not False and not tells(settings)
+    open_ = sorted(ms for ms, packet in zip(times[4:], packets[4:], strict=True) if packet.degraded)
     return Figures(
         fault=name,
         slowest_ms=round(max(times), 2),
-        later_p50_ms=round(sorted(open_)[len(open_) // 2], 4) if open_ else None,
+        later_p50_ms=round(open_[len(open_) // 2], 4) if open_ else None,
+        later_p95_ms=round(open_[len(open_) * 95 // 100], 4) if open_ else None,
         degraded=tuple(sorted({str(packet.degraded) for packet in packets})),
         status_told=told,
         back_after_ms=round(back, 1),
@@ -243,6 +255,7 @@ def provider_fault(settings: Settings, fault: str, *, turns: int) -> Figures:
         fault=f"embedding: {fault}",
         slowest_ms=round(max(times), 2),
         later_p50_ms=None,
+        later_p95_ms=None,
         degraded=tuple(sorted({str(packet.degraded) for packet in packets})),
         status_told=None,
         back_after_ms=None,
@@ -271,10 +284,11 @@ def main() -> int:
             send(settings, signal.SIGCONT)
             postgres.remove(settings)
     for each in found:
-        later = "-" if each.later_p50_ms is None else f"{each.later_p50_ms:.3f} ms"
+        later = "-" if each.later_p95_ms is None else f"{each.later_p50_ms:.3f}/{each.later_p95_ms:.3f} ms"
         back = "-" if each.back_after_ms is None else f"{each.back_after_ms:.0f} ms"
+        told = "-" if each.status_told is None else "told" if each.status_told else "SILENT"
         print(
-            f"{each.fault:<28} slowest {each.slowest_ms:>8.1f} ms  later p50 {later:>10}  back {back:>8}  "
+            f"{each.fault:<28} slowest {each.slowest_ms:>8.1f} ms  later {later:>14}  back {back:>8}  status {told:<6}  "
             f"{','.join(each.degraded)}  {'ok' if each.holds else 'PASSED ITS BOUND'}"
         )
     if given.json:
