@@ -288,7 +288,7 @@ def main() -> int:
         back = "-" if each.back_after_ms is None else f"{each.back_after_ms:.0f} ms"
         told = "-" if each.status_told is None else "told" if each.status_told else "SILENT"
         print(
-            f"{each.fault:<28} slowest {each.slowest_ms:>8.1f} ms  later {later:>14}  back {back:>8}  status {told:<6}  "
+            f"{each.fault:<28} slowest {each.slowest_ms:>8.1f} ms  later {later:>14}  back {back:>8}  status {told}  "
             f"{','.join(each.degraded)}  {'ok' if each.holds else 'PASSED ITS BOUND'}"
         )
     if given.json:
