@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from docmem.errors import InputError
@@ -23,6 +25,9 @@ ALWAYS: tuple[Block, ...] = ("steering", "conventions")
 
 STRATEGY = "procedures/strategy"
 """Where the documents of the block `strategy` stand: `procedures/strategy.md`, and what is below this folder."""
+
+CHUNKS = 40
+"""Chunks of documents that a block reads at most: some 60,000 characters."""
 
 FACTS = ("fact", "decision")
 EPISODES = ("episode",)
@@ -128,7 +133,7 @@ def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     """What is shown whatever the goal is."""
     budgets = rules.budgets
     for block in ALWAYS:
-        yield Tier(block, [_chunk(row) for row in gathered.standing if row["folder"] == block])
+        yield Tier(block, laid_out(row for row in gathered.standing if row["folder"] == block), whole=True)
     yield Tier("preferences", [_entry(hit) for hit in gathered.preferences], limit=budgets.preferences)
     if gathered.profile is not None:
         yield Tier(
@@ -140,8 +145,9 @@ def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable
                 value_characters=budgets.value_characters,
             ),
         )
-    yield Tier("strategy", [_chunk(row) for row in gathered.standing if row["path"].startswith(STRATEGY)])
-    yield Tier("documents", [_chunk(row) for row in gathered.asked])
+    strategy = (row for row in gathered.standing if row["path"].startswith(STRATEGY))
+    yield Tier("strategy", laid_out(strategy), whole=True)
+    yield Tier("documents", laid_out(gathered.asked), whole=True)
 
 
 def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable[Tier]:
@@ -176,10 +182,12 @@ def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -
         "importance": hit.importance,
     }
     text, key, is_document = hit.text, "", hit.kind == "document"
+    starts, ends = hit.starts, hit.ends
     if not is_document:
         text = shorten(text, _MEMORY_CHARS)
     elif question and len(text) > LIMIT:
-        text = best(text, question, language=language)
+        found = best(text, question, language=language)
+        text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
     if is_document and hit.path.startswith("experiments/"):
         key = verdict(hit.verdict)
     return Entry(
@@ -193,16 +201,29 @@ def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -
         multiline=is_document,
         since=hit.since,
         signals=signals,
+        starts=starts,
+        ends=ends,
     )
 
 
-def _chunk(row: Mapping[str, Any]) -> Entry:
-    return Entry(
-        row["text"],
-        id=row["id"],
-        path=row["path"],
-        revision=row["revision"],
-        label=row["path"],
-        multiline=True,
-        since=row.get("since"),
-    )
+def laid_out(rows: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Documents out of their chunks, each of them one text again. Past `CHUNKS` of these the last ends with a mark."""
+    listed = list(rows)
+    entries = []
+    for path, group in groupby(listed[:CHUNKS], key=itemgetter("path")):
+        chunks = list(group)
+        first = chunks[0]
+        entries.append(
+            Entry(
+                "".join(chunk["text"] for chunk in chunks),
+                id=first["id"],
+                path=path,
+                revision=first["revision"],
+                label=path,
+                multiline=True,
+                since=first.get("since"),
+            )
+        )
+    if len(listed) > CHUNKS:
+        entries[-1] = entries[-1]._replace(ends=False)
+    return entries

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from docmem import config, embedding, events
-from docmem.assembly import ALWAYS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
+from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
 from docmem.breaker import Breaker
 from docmem.cache import Cache
 from docmem.config import Settings
@@ -48,7 +48,6 @@ PATIENCE = 30.0
 
 _CACHED = 2_048
 _TENANTS = 4_096
-_DOCUMENTS = 40
 _PREFERENCES = 100
 _WRITING = 5.0
 _RETRY_SECONDS = 0.5
@@ -455,7 +454,7 @@ def _wanted(request: Request, rules: Policies) -> dict[str, Any]:
         "subject": request.subject,
         "agent": request.agent,
         "retention": dict(rules.retention),
-        "chunks": _DOCUMENTS,
+        "chunks": CHUNKS + 1,  # one more says that there are more
         "at_most": max(ARM, _PREFERENCES),
         "folders": [block for block in ALWAYS if block in request.blocks],
         "strategy": STRATEGY if "strategy" in request.blocks else None,

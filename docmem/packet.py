@@ -48,6 +48,13 @@ PREAMBLE = (
 MARK = "…"
 """Stands where a text was cut."""
 
+_CUT = f" {MARK}"
+_GAP = f"- {MARK}\n"
+_LEAST = 20
+"""Characters below which a piece of a text says nothing."""
+_CHARS_A_TOKEN = 20
+"""More than this no tokenizer makes of prose: what is longer can't fit, and isn't read."""
+
 _SHARE: Mapping[Block, float] = {"steering": 0.5, "persona": 0.4, "strategy": 0.3, "conventions": 0.4}
 """Of the tokens, the most of a block where `budgets.blocks` says none: what the goal asks for keeps its room."""
 
@@ -108,6 +115,7 @@ _NONE: Mapping[str, float | None] = MappingProxyType({})
 class Entry(NamedTuple):
     """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
 
+    `starts`, `ends`: it is the first, the last of its file's text; where it isn't, a mark outside its span says so.
     `since` and `signals` go into its span.
     """
 
@@ -121,15 +129,23 @@ class Entry(NamedTuple):
     multiline: bool = False
     since: datetime | None = None
     signals: Mapping[str, float | None] = _NONE
+    starts: bool = True
+    ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Entries of one block, the most important first, and how many of them are shown at most."""
+    """Entries of one block, the most important first, and how many of them are shown at most.
+
+    `whole`: they are read as one text, like rules and their exceptions. Where the next no longer fits it is cut, with a
+    mark, and nothing follows. Otherwise what is too long gives way to what fits. `more` were there and aren't given.
+    """
 
     block: Block
     entries: Sequence[Entry]
     limit: int = 100
+    whole: bool = False
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +214,16 @@ def shorten(text: str, limit: int) -> str:
     """`text` in at most `limit` characters: cut after a word, with a mark."""
     if len(text) <= limit:
         return text
-    cut = text[: limit - len(MARK)]
+    return _at_word(text, limit - len(MARK)) + MARK
+
+
+def _at_word(text: str, limit: int) -> str:
+    """At most `limit` characters of a longer text, up to the end of a word."""
+    cut = text[:limit]
     if not text[len(cut)].isspace():
         head, space, _ = cut.rpartition(" ")
         cut = head if space and len(head) > limit // 2 else cut
-    return cut.rstrip() + MARK
+    return cut.rstrip()
 
 
 def persona(
@@ -252,9 +273,9 @@ def build(
     otherwise than its lines: what doesn't fit then goes, from the end.
     """
     laid = sorted(tiers, key=lambda tier: BLOCKS.index(tier.block))
-    most = None
+    budget = tokens
     while True:
-        page = _Page(budget=tokens, year=now.year, blocks=blocks or {}, tokenizer=tokenizer, most=most)
+        page = _Page(budget=budget, year=now.year, blocks=blocks or {}, tokenizer=tokenizer)
         for tier in laid:
             page.add(tier)
         packet = page.packet()
@@ -262,7 +283,7 @@ def build(
             packet = replace(packet, tokens=tokenizer(packet.text))
         if packet.tokens <= tokens:
             return replace(packet, degraded=degraded) if degraded else packet
-        most = len(packet.spans) - 1
+        budget -= max(packet.tokens - tokens, tokens // 20, 1)
 
 
 @dataclass
@@ -273,7 +294,6 @@ class _Page:
     year: int
     blocks: Mapping[Block, int]
     tokenizer: Tokenizer | None
-    most: int | None
     text: list[str] = field(default_factory=list)
     length: int = 0
     tokens: int = 0
@@ -287,31 +307,57 @@ class _Page:
         self.closing = self._count(CLOSE)
 
     def add(self, tier: Tier) -> None:
+        self.omitted += tier.more
+        if not tier.entries:
+            return
         share = self.blocks.get(tier.block, int(self.budget * _SHARE.get(tier.block, 1.0)))
-        spent = shown = 0
         opening = self._opening(tier.block)
-        opening_cost = self._count(opening) if tier.entries else 0
-        for entry in tier.entries:
-            if shown >= tier.limit or len(self.spans) == self.most:
+        opening_cost = self._count(opening)
+        room = min(share, self.budget - self.closing - self.tokens) - opening_cost
+        shown = 0
+        for at, entry in enumerate(tier.entries):
+            if shown >= tier.limit:
+                self.omitted += len(tier.entries) - at
+                break
+            line = _line(entry, self.year, most=_CHARS_A_TOKEN * max(room, 0) if tier.whole else None)
+            if line is None or not self.seen.isdisjoint(line.marks):
+                continue
+            cost = self._count(line.text)
+            follows = tier.whole and at + 1 < len(tier.entries)
+            fits = cost <= room - (self._count(_GAP) if follows else 0)
+            if not fits and not tier.whole:
                 self.omitted += 1
                 continue
-            line, span, removed = _line(entry, self.year)
-            if span is None:
-                continue
-            marks = _marks(entry, line[span[0] : span[1]])
-            if not self.seen.isdisjoint(marks):
-                continue
-            cost = self._count(line)
-            if spent + opening_cost + cost > share or self.tokens + opening_cost + cost > self.budget - self.closing:
-                self.omitted += 1
-                continue
-            self._write(opening, line, span, entry, block=tier.block, cost=cost)
-            cost += opening_cost
-            self.tokens += cost
-            self.under_preamble |= tier.block != "steering"
-            self.scrubbed += removed
-            spent, shown, opening, opening_cost = spent + cost, shown + 1, "", 0
-            self.seen |= marks
+            if not fits:
+                self.omitted += len(tier.entries) - at
+                cut = self._cut(line, room)
+                if cut is None:
+                    self._note_gap(written=shown > 0)
+                    break
+                line, cost = cut
+            self._write(opening, line, entry, block=tier.block, cost=cost)
+            self.tokens += opening_cost
+            room, shown, opening, opening_cost = room - cost, shown + 1, "", 0
+            if not fits:
+                break
+
+    def _cut(self, line: _Line, room: int) -> tuple[_Line, int] | None:
+        """As much of a line as there is room for, ending with a mark, and what it costs."""
+        kept = line.shown
+        while len(kept) > _LEAST:
+            cut = line.ending(kept)
+            cost = self._count(cut.text)
+            if cost <= room:
+                return cut, cost
+            kept = _at_word(kept, min(len(kept) - 1, len(kept) * max(room, 0) // cost))
+        return None
+
+    def _note_gap(self, *, written: bool) -> None:
+        """The mark where something is missing, in the room that was left for it."""
+        if written:
+            self.text.append(_GAP)
+            self.length += len(_GAP)
+            self.tokens += self._count(_GAP)
 
     def packet(self) -> Packet:
         if not self.spans:
@@ -333,12 +379,12 @@ class _Page:
             parts.append(PREAMBLE)
         return "\n".join([*parts, HEADINGS[block], ""])
 
-    def _write(self, opening: str, line: str, span: tuple[int, int], entry: Entry, *, block: Block, cost: int) -> None:
-        at = self.length + len(opening)
+    def _write(self, opening: str, line: _Line, entry: Entry, *, block: Block, cost: int) -> None:
+        at = self.length + len(opening) + len(line.start)
         self.spans.append(
             Span(
-                start=at + span[0],
-                end=at + span[1],
+                start=at,
+                end=at + len(line.shown),
                 id=entry.id,
                 path=entry.path,
                 revision=entry.revision,
@@ -348,24 +394,54 @@ class _Page:
                 signals=entry.signals,
             )
         )
-        self.text += (opening, line)
-        self.length = at + len(line)
+        self.text += (opening, line.text)
+        self.length += len(opening) + len(line.text)
+        self.tokens += cost
+        self.under_preamble |= block != "steering"
+        self.scrubbed += line.removed
+        self.seen |= line.marks
+
+
+class _Line(NamedTuple):
+    """An entry as it is shown: its text, and what stands before and after it on its line."""
+
+    start: str
+    shown: str
+    end: str
+    marks: set[str]
+    removed: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.start}{self.shown}{self.end}"
+
+    def ending(self, shown: str) -> _Line:
+        """The line with less of its text, and a mark that says so."""
+        end = self.end if self.end.startswith(_CUT) else _CUT + self.end
+        return self._replace(shown=shown, end=end)
+
+
+def _line(entry: Entry, year: int, *, most: int | None = None) -> _Line | None:
+    """The entry's line; None where there is nothing to show. Of a text over `most` characters only so much is read."""
+    long = most is not None and len(entry.text) > most
+    safe, removed = clean(entry.text[:most] if long else entry.text)
+    shown = "\n  ".join(filter(None, map(one_line, safe.split("\n")))) if entry.multiline else one_line(safe)
+    if not shown:
+        return None
+    start = f"- {entry.key}: " if entry.key else "- "
+    return _Line(
+        start if entry.starts else f"{start}{MARK} ",
+        shown,
+        f"{_CUT if long or not entry.ends else ''} [{_label(entry, year)}]\n",
+        _marks(entry, shown),
+        removed,
+    )
 
 
 def _marks(entry: Entry, shown: str) -> set[str]:
     """What tells an entry from another: a memory's id, and what is said (under its key, for an attribute)."""
     said = f"{entry.key}:{normalized(shown)}"
     return {said} if entry.key or entry.multiline or not entry.id else {said, entry.id}
-
-
-def _line(entry: Entry, year: int) -> tuple[str, tuple[int, int] | None, int]:
-    """The entry's line, where its text stands in it, and how many characters were removed."""
-    safe, removed = clean(entry.text)
-    shown = "\n  ".join(filter(None, map(one_line, safe.split("\n")))) if entry.multiline else one_line(safe)
-    if not shown:
-        return "", None, removed
-    start = f"- {entry.key}: " if entry.key else "- "
-    return f"{start}{shown} [{_label(entry, year)}]\n", (len(start), len(start) + len(shown)), removed
 
 
 def _label(entry: Entry, year: int) -> str:

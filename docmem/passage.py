@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from docmem.fence import one_line
 from docmem.packet import shorten
@@ -63,8 +64,17 @@ def _pieces(paragraph: str) -> Iterator[str]:
     yield piece
 
 
-def best(text: str, question: str, *, language: str) -> str:
+class Passage(NamedTuple):
+    """A piece of a text, and whether it is its first and its last."""
+
+    text: str
+    is_first: bool
+    is_last: bool
+
+
+def best(text: str, question: str, *, language: str) -> Passage:
     """The passage that shares most words with the question; the first one of several."""
     wanted = set(stems(question, language=language))
     pieces = passages(text) or [""]
-    return max(pieces, key=lambda piece: len(wanted.intersection(stems(piece, language=language))))
+    at = max(range(len(pieces)), key=lambda at: len(wanted.intersection(stems(pieces[at], language=language))))
+    return Passage(pieces[at], at == 0, at == len(pieces) - 1)

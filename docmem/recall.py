@@ -34,6 +34,8 @@ KNOWLEDGE = tuple(folder for folder in FOLDERS if folder not in {"steering", "co
 """Folders whose documents are found by what they say; the other two are always shown."""
 
 _QUESTION_CHARS = 4_000
+_WHOLE = 750
+"""Characters that each chunk of a document has at least, but for its last (sync cuts them so)."""
 _EVERYWHERE = 0.4
 """Share of a subject's memories above which a word in them tells none from another."""
 _FEW = 8
@@ -46,7 +48,8 @@ class Hit(NamedTuple):
     """Something found. `relevance` is 0 to 1, 1 for the best of its search; `age` in seconds.
 
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
-    arm's. `verdict` is what an experiment's head says came of it. The ranks are those in each arm, from 1.
+    arm's. `verdict` is what an experiment's head says came of it. The ranks are those in each arm, from 1. `starts`,
+    `ends`: its text is the first, the last of its file.
     """
 
     id: str
@@ -69,6 +72,8 @@ class Hit(NamedTuple):
     lexical_rank: int | None = None
     vector_rank: int | None = None
     verdict: str | None = None
+    starts: bool = True
+    ends: bool = True
 
     @property
     def key(self) -> tuple[str, int]:
@@ -435,6 +440,8 @@ def _document(row: Mapping[str, Any]) -> Hit:
         matched=matched,
         cosine=row["strength"] if matched is None else None,
         verdict=row.get("verdict"),
+        starts=row["chunk"] == 0,
+        ends=len(row["text"]) < _WHOLE,
     )
 
 

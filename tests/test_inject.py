@@ -113,6 +113,27 @@ def test_a_packet_holds_each_tier_and_points_at_every_line(acme: Settings, injec
     assert json.loads(json.dumps(packet.as_json()))["spans"][0].keys() == {"start", "end", "id", "path", "revision"}
 
 
+def test_rules_in_many_chunks_are_one_text_that_ends_with_a_mark(acme: Settings, injector: Injector) -> None:
+    """A rule, what is too dense for the budget, the exception: never the rule and then what follows the exception."""
+    dense = " ".join(sha256(f"{number}".encode()).hexdigest()[:20] for number in range(69))
+    page = f"# Refunds\n\n{'Refund at once. ' * 60}\n\n## But not these\n\n{dense}\n\n## Then\n\n{'Never ask. ' * 60}"
+    serve(acme, files={"steering/refunds.md": f"{page}\n".encode(), "steering/tone.md": b"Be kind.\n"})
+    packet = injector.packet("acme", "ana")
+    [rules] = shown(packet)
+    folded = " ".join(rules.split())
+    assert " ".join(page.split()).startswith(folded)
+    assert packet.text[packet.spans[0].end :].startswith(" … [steering/refunds.md]\n")
+    assert packet.omitted == 2
+    manual = "\n\n".join(f"## Step {number}\n\n{'Turn the valve. ' * 60}" for number in range(45))
+    serve(acme, files={"knowledge/manual.md": manual.encode(), "docmem.yaml": BIG_BUDGET})
+    [whole] = shown(injector.packet("acme", "ana", documents=["knowledge/manual.md"], blocks=[]))
+    assert "Step 39" in whole
+    assert "Step 41" not in whole
+
+
+BIG_BUDGET = b"format: 1\nagents: {default: {}}\npolicies: {budgets: {tokens: 90000}}\n"
+
+
 def test_an_unrelated_goal_gives_no_facts(acme: Settings, injector: Injector) -> None:
     """Case I5."""
     serve(acme, *(memory(f"Likes walking tour number {number} in town {number}.") for number in range(50)))

@@ -181,3 +181,42 @@ def test_the_estimate_never_undercounts_the_shipped_texts_by_more_than_a_twentie
     ]
     for sample in samples:
         assert estimate_tokens(sample) >= 0.95 * len(encoding.encode(sample, disallowed_special=()))
+
+
+def rules(*texts: str, **changes: Any) -> Tier:
+    entries = [entry(text, number, label=f"steering/{number}.md", multiline=True) for number, text in enumerate(texts)]
+    return Tier("steering", entries, whole=True, **changes)
+
+
+LONG = "Grant a refund.\n\n" + "One more clause. " * 400 + "\n\nUnless the ticket was used."
+
+
+@pytest.mark.parametrize("tokens", range(100, 400, 7))
+def test_rules_that_do_not_fit_are_cut_with_a_mark_and_nothing_follows(tokens: int) -> None:
+    packet = made(rules("Be kind.", LONG, "Pay at once."), Tier("facts", [entry("short", 9)]), tokens=tokens)
+    said = [packet.text[span.start : span.end] for span in packet.spans if span.block == "steering"]
+    assert "Pay at once." not in packet.text
+    assert said[0] == "Be kind."
+    if len(said) == 2:
+        assert one_line(LONG).startswith(one_line(said[1]))
+        assert f"{said[1]} {MARK} [steering/1.md]\n" in packet.text
+    else:
+        assert f"- {MARK}\n" in packet.text
+    assert packet.omitted >= 2
+    assert packet.tokens == estimate_tokens(packet.text) <= tokens
+
+
+def test_what_of_a_file_is_not_all_of_it_says_so_outside_its_span() -> None:
+    packet = made(Tier("experiments", [entry("the middle", label="experiments/a.md", starts=False, ends=False)]))
+    assert f"- {MARK} the middle {MARK} [experiments/a.md]\n" in packet.text
+    assert packet.text[packet.spans[0].start : packet.spans[0].end] == "the middle"
+
+
+@pytest.mark.parametrize("tokens", [150, 200, 300])
+def test_a_tokenizer_that_counts_more_for_the_whole_leaves_no_hole(tokens: int) -> None:
+    def dear(text: str) -> int:
+        return len(text) if len(text) > 300 else len(text) // 4
+
+    packet = build([rules("Be kind.", LONG, "Pay at once.")], tokens=tokens, now=NOW, tokenizer=dear)
+    assert packet.tokens <= tokens
+    assert not packet.text or MARK in packet.text.rpartition("Be kind.")[2]
