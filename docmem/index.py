@@ -277,7 +277,8 @@ class Index:
 
 
 _fillers: dict[str, frozenset[str]] = {}
-_SMALL = re.compile("[0-9]{1,2}")
+_SMALL = re.compile("[0-9]{1,2}|[\u3041-\u309f]+")
+"""Numbers of a date, and Hiragana, which are the endings of words."""
 
 
 def searching(

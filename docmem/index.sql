@@ -19,7 +19,8 @@ SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 SELECT language, lexeme FROM docmem.asked(%(languages)s::text[], %(question)s);
 
 -- name: filler
-SELECT language, array_agg(lexeme) AS lexemes FROM docmem.asked(%(languages)s::text[], %(filler)s) GROUP BY language;
+SELECT language, tsvector_to_array(docmem.lexemes(language::regconfig, %(filler)s, true)) AS lexemes
+FROM unnest(%(languages)s::text[]) AS language;
 
 -- name: frequencies
 -- In how many texts of a sample each lexeme of the question stands. Ids are hashes, so the first by id are a fair

@@ -10,6 +10,7 @@ most relevant (.537); `search` asks for relevance alone.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -40,6 +41,8 @@ _EVERYWHERE = 0.4
 """Share of a subject's memories above which a word in them tells none from another."""
 _FEW = 8
 """Memories below which that can't be said."""
+_PIECE = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]{2,3}")
+"""A piece of Thai, Lao, Burmese or Khmer, as the index has them."""
 _DAY = 86_400.0
 _SEARCH_SECONDS = 30.0
 
@@ -183,9 +186,9 @@ def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[st
 
     A person's message to an agent is long and makes its one point once, so one such word is enough, unless it stands
     everywhere in what is remembered, like the person's own name; a shared "please" or "check" is none
-    (evals/README.md).
+    (evals/README.md). Three characters of Thai are no word yet: of these it takes two.
     """
-    telling_apart = content - everywhere
+    telling_apart = {lexeme for lexeme in content - everywhere if not _PIECE.fullmatch(lexeme)}
     counted = ((hit, len(content & hit.shared)) for hit in hits)
     return tuple(hit._replace(matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
 

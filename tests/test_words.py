@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,16 +12,19 @@ import pytest
 import yaml
 
 from docmem.config import Settings
+from docmem.document import scrub
 from docmem.files import render_memory
 from docmem.index import Reader
 from docmem.inject import Injector
 from docmem.recall import search
 from docmem_sync.sync import sync_tenant
+from tests.support.index import rows
 from tests.support.repos import memory, put
+from tests.test_recall import NOW, Axes, texts
 
-EXACT: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "data" / "exact.yaml").read_text(encoding="utf-8")
-)
+DATA = Path(__file__).parent / "data"
+EXACT: list[dict[str, Any]] = yaml.safe_load((DATA / "exact.yaml").read_text(encoding="utf-8"))
+TONGUES: dict[str, Any] = yaml.safe_load((DATA / "tongues.yaml").read_text(encoding="utf-8"))
 ALIKE = [
     *(
         f"The traveller is booked on {line} {number} to Munich."
@@ -43,6 +47,86 @@ ALIKE = [
         "ลูกค้าอยู่เชียงใหม่",
         "고객은 서울에 삽니다.",
     ),
+]
+
+CHARACTERS = (
+    "aZ09-./_,' ()#:+@\\\"&|!*<>\t\n",
+    "\u00a0\u202f’“”—…«»¿€½²ﬁ№",
+    "äöüßøåéñıİŁŒ\u0308\u0301",
+    "東京寿司犬食々〇。、・「」",
+    "すしのはがアレルギーー",
+    "김치를해요",
+    "กาแฟรถเข็นที่๑๒",
+    "ລາວ",
+    "မြန်မာ",
+    "ខ្មែរ",
+    "हिन्दी",
+    "שלום",
+    "العربية٠١",
+    "🍕👨\u200d👩🏽\ufe0f",
+    "ＬＨ１２３４",
+    "\U00020000\U0002a6df\ufeff\u00ad",
+)
+QUESTIONS = [
+    "",
+    " ",
+    "tea",
+    "TEA",
+    "茶",
+    "犬",
+    "の",
+    "ชา",
+    "차",
+    "чай",
+    "شاي",
+    "दो",
+    "🤷",
+    "🍵🍵 👨\u200d👩\u200d👧 ❤️",
+    "the of and",
+    "not",
+    "…",
+    "—",
+    "’",
+    "0",
+    "-1",
+    "Was trinkt sie gern, Tee oder Kaffee?",
+    "彼女は何を飲みますか？",
+    "她喜欢喝什么？",
+    "เธอชอบดื่มอะไร",
+    "그녀는 무엇을 마셔요?",
+    "Что она пьёт?",
+    "'; DROP TABLE docmem.memory; --",
+    "' OR 1=1 --",
+    "SELECT * FROM docmem.memory WHERE text LIKE '%tea%'",
+    "tea'::tsquery",
+    "$1 $$ %s %(tenant)s %% {0}",
+    "tea & | ! <-> :* ( '",
+    "!tea & (coffee | !",
+    "tea:*ABCD",
+    "tea <2> milk",
+    "a:b c\\d 'x''y' \\",
+    "\\",
+    "'",
+    "''",
+    "\\'",
+    '"',
+    "tea\0\ud800",
+    "http://example.com/a/b?c=d tea-pot mid-range 4.5 foo@bar.com",
+    "tea " * 500,
+    "t" * 2_000,
+    "東" * 2_000,
+    "9" * 2_000,
+    "-" * 2_000,
+    "1 " * 1_000,
+    "1-" * 1_000,
+    "2024-05-02 " * 180,
+    "99999999-99-99",
+    "31.02.2024",
+    "0/0/0000",
+    "00 May 2024",
+    "May 99, 9999",
+    " ".join(map(str, range(500))),
+    "🍵" * 2_000,
 ]
 
 
@@ -77,6 +161,72 @@ def test_what_is_exact_is_found_first_however_it_is_written(exact: Settings, rea
                     found = [hit.text.strip() for hit in search(reader, "acme", question, **how).hits]
                     if found[:1] != [one["says"]]:
                         missed.append((question, how, found[:2]))
+                mine, all_of_it = (search(reader, "acme", question, subject=whose).hits for whose in ("ana", None))
+                assert [(hit.key, hit.shared) for hit in mine] == [(hit.key, hit.shared) for hit in all_of_it]
                 if one["says"] not in injector.packet("acme", "ana", question).text:
                     missed.append((question, "packet", []))
     assert missed == []
+
+
+def test_a_goal_without_spaces_gets_what_it_is_about_and_nothing_where_that_is_nothing(
+    indexed: Settings, tenant: str
+) -> None:
+    memories = [
+        memory(text, who=tongue, number=number)
+        for tongue, one in TONGUES.items()
+        for number, text in enumerate(one["memories"])
+    ]
+    put(indexed, tenant, {one.path: render_memory(one) for one in memories})
+    sync_tenant(indexed, tenant)
+    wrong = []
+    with Injector(indexed, timeout=30, files=False) as injector:
+        for tongue, one in TONGUES.items():
+            for goal, word in one["related"].items():
+                if word not in (text := injector.packet("acme", tongue, goal).text):
+                    wrong.append((goal, text))
+            wrong += [(goal, text) for goal in one["unrelated"] if (text := injector.packet("acme", tongue, goal).text)]
+    assert wrong == []
+
+
+def test_any_question_is_answered(indexed: Settings, tenant: str) -> None:
+    one = memory("Ana likes tea.", valid_from=NOW)
+    put(indexed, tenant, {one.path: render_memory(one), "knowledge/tea.md": b"Milk goes into a tea of 4.5 minutes.\n"})
+    sync_tenant(indexed, tenant, embedder=Axes())
+    reader = Reader(indexed, timeout=30, opening=30)
+    for embedder in (None, Axes()):
+        with Injector(indexed, embedder=embedder, timeout=30, embedding_timeout=30, files=False) as injector:
+            for question in QUESTIONS:
+                for subject in ("ana", None):
+                    found = search(reader, "acme", question, subject=subject, embedder=embedder)
+                    assert found.degraded in ({None} if embedder else {"no_embedder", "recency"}), question
+                    assert one.text in texts(found) or "tea" not in scrub(question)[0].lower().split(), question
+                assert injector.packet("acme", "ana", question).degraded in {None, "no_embedder"}, question
+    reader.close()
+
+
+def test_no_text_makes_too_many_words_of_itself(indexed: Settings) -> None:
+    chance = random.Random(1)
+    pools = [*CHARACTERS, "".join(CHARACTERS)]
+    han = "".join(chr(chance.randrange(0x4E00, 0x9FFF)) for _ in range(12_500))
+    thai = "".join(chr(chance.randrange(0xE01, 0xE4E)) for _ in range(12_500))
+    long = [mark * 3_000 for mark in ("1-", "1 ", "a1", "1(", "1,", "é", "-", "ü ", "LH 1", "00.")]
+    numbers = " ".join(str(chance.randrange(10 ** chance.randrange(1, 12))) for _ in range(1_500))
+    hostile = [han, thai, numbers, numbers.replace(" ", "-"), *long]
+    hostile += ["".join(chance.choices(pool, k=chance.choice((3, 30, 300)))) for pool in pools for _ in range(6)]
+    [found] = rows(
+        indexed,
+        "SELECT max(pg_column_size(docmem.words('german', t))) AS largest, max(a.words) AS asked "
+        "FROM json_array_elements_text(%(texts)s) AS t, LATERAL ("
+        "SELECT count(*) AS words FROM docmem.asked('{german}', left(t, 4000))) AS a",
+        texts=json.dumps(hostile),
+    )
+    assert found["largest"] < 500_000
+    assert found["asked"] == 700
+
+
+def test_prose_of_ascii_has_the_lexemes_of_postgres_alone(indexed: Settings) -> None:
+    for text in ("2 May 2026. trip preferences: She'd like 12 plums, not 5; at 12:30.", "a.b/c d@e.com -5 x", ""):
+        [found] = rows(
+            indexed, "SELECT docmem.words('english', %(text)s) = to_tsvector('english', %(text)s) AS same", text=text
+        )
+        assert found["same"]

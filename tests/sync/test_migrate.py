@@ -21,6 +21,7 @@ from docmem.postgres import Server
 from docmem_sync import migrate
 from docmem_sync.status import status
 from docmem_sync.sync import sync_tenant
+from tests.support.index import rows
 from tests.support.repos import put
 
 CATALOGUE = {
@@ -76,6 +77,23 @@ def test_schema_sql_and_the_migrations_make_the_same_database(
     with psycopg.connect(owner, autocommit=True) as connection:
         connection.execute(files("docmem_sync").joinpath("schema.sql").read_text())
     assert catalogue(owner) == catalogue(postgres_server.dsn("owner", database=database))
+
+
+def test_texts_of_before_have_the_words_of_now(indexed: Settings, tenant: str) -> None:
+    said = {"a": "Booked on LH-1234.", "b": "Frau Müller", "c": "東京の寿司屋", "d": "plain tea"}
+    put(indexed, tenant, {f"knowledge/{name}.md": text.encode() for name, text in said.items()})
+    sync_tenant(indexed, tenant)
+    words = "SELECT path, tsv::text FROM docmem.document ORDER BY path"
+    before = rows(indexed, words)
+    [(_, text)] = [(version, text) for version, text in migrate.migrations() if version == 10]
+    with closing(db.connect(indexed, "owner")) as owner, owner.transaction():
+        owner.execute("SELECT set_config('app.current_tenant', 'acme', true)")
+        owner.execute("UPDATE docmem.document SET tsv = to_tsvector('simple', text)")
+        owner.execute(
+            text[text.index("-- What is there already") :].replace("RETURN 10", f"RETURN {db.SCHEMA_VERSION}")
+        )
+    changed = {row["path"] for row in rows(indexed, words) if row not in before}
+    assert changed == {"knowledge/d.md"}  # prose of ASCII is left alone
 
 
 def test_the_last_migration_is_the_version_this_docmem_knows() -> None:

@@ -28,8 +28,8 @@ CREATE FUNCTION docmem.pieces(text text, asked boolean) RETURNS text[] LANGUAGE 
 AS $$
 BEGIN
     RETURN ARRAY(
-        SELECT DISTINCT p.piece
-        FROM (
+        -- Materialized, or each character would look at all of its run.
+        WITH run AS MATERIALIZED (
             SELECT r.run[1] AS run, length(r.run[1]) AS size,
                    r.run[1] ~ '^[\u30a1-\u30fa\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]' AS by_three,
                    r.run[1] ~ '^[\u3041-\u309f]' AS hiragana
@@ -40,7 +40,9 @@ BEGIN
                 '|[\u0e01-\u0e4e]+|[\u0e81-\u0ece]+|[\u1000-\u103f]+|[\u1780-\u17d3]+',
                 'g'
             ) AS r (run)
-        ) AS r,
+        )
+        SELECT DISTINCT p.piece
+        FROM run AS r,
         LATERAL (
             SELECT c AS one, c || lead(c) OVER w AS two, c || lead(c) OVER w || lead(c, 2) OVER w AS three
             FROM unnest(string_to_array(r.run, NULL)) WITH ORDINALITY AS c (c, n)
@@ -59,10 +61,9 @@ $$;
 -- Numbers and codes without what separates their parts: INV-2024-00174, 1,250.50, +49 30 1234567; and what stands in
 -- them alone. What is asked is also joined to the short word beside it and taken apart: who types "lh 1234" may mean
 -- LH1234, and who types LH1234 may have written LH 1234.
-CREATE FUNCTION docmem.codes(text text, asked boolean) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+CREATE FUNCTION docmem.codes(text text, asked boolean) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-    found text[] := '{}';
     run text[];
     number text[];
     unit text;
@@ -78,11 +79,9 @@ BEGIN
             run[2], '^[[:alpha:]]*([0-9]{1,3}(?:[., ''][0-9]{3})+|[0-9]+)(?:[.,]([0-9]{1,2}))?$'
         );
         joined := translate(number[1], '., ''', '');
-        IF length(joined) > 2 THEN
-            found := found || joined;
-        END IF;
+        RETURN NEXT joined;
         IF number[2] IS NOT NULL THEN
-            found := found || (joined || '.' || number[2]);
+            RETURN NEXT joined || '.' || number[2];
             CONTINUE;
         END IF;
         joined := '';
@@ -92,40 +91,38 @@ BEGIN
             -- Five digits are a range or a time more often than a number. Of what is asked, its beginning says little:
             -- many numbers share it.
             IF length(joined) > (CASE WHEN asked THEN 8 ELSE 5 END) OR joined ~ '[^0-9]' AND NOT asked THEN
-                found := found || joined;
+                RETURN NEXT joined;
             END IF;
             IF unit ~ '[[:alpha:]]' THEN
-                found := found || translate(unit, '-./_,''#', '');
+                RETURN NEXT translate(unit, '-./_,''#', '');
+                RETURN NEXT substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$');
             END IF;
             IF unit ~ '[^0-9]' THEN
-                found := found || substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$') || ARRAY(
-                    SELECT part[1]
-                    FROM regexp_matches(
-                        unit, CASE WHEN asked THEN '[0-9]{3,}|[[:alpha:]]+' ELSE '[0-9]{3,}' END, 'g'
-                    ) AS part
-                );
+                RETURN QUERY
+                SELECT part[1]
+                FROM regexp_matches(
+                    unit, CASE WHEN asked THEN '[0-9]{3,}|[[:alpha:]]+' ELSE '[0-9]{3,}' END, 'g'
+                ) AS part;
             END IF;
-            IF asked AND run[1] IS NOT NULL THEN
-                found := found || (run[1] || joined);
+            IF asked THEN
+                RETURN NEXT run[1] || joined;
             END IF;
         END LOOP;
         IF asked THEN
-            found := found || joined || substring(joined, '^[[:alpha:]]+([0-9]{6,})$');
+            RETURN NEXT joined;
+            RETURN NEXT substring(joined, '^[[:alpha:]]+([0-9]{6,})$');
         END IF;
         -- The end of a telephone number is the same with the country and the area and without.
         IF run[2] ~ '^[0-9][-0-9. ()/]{8,}$' AND length(joined) > 8 THEN
-            found := found || right(joined, 7) || right(ltrim(joined, '0'), 9);
+            RETURN NEXT right(joined, 7);
+            RETURN NEXT right(ltrim(joined, '0'), 9);
         END IF;
     END LOOP;
     IF asked THEN
-        found := found || ARRAY(
-            SELECT code[1] || code[2]
-            FROM regexp_matches(lower(text), '([[:alpha:]]+[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code
-        );
+        RETURN QUERY
+        SELECT code[1] || code[2]
+        FROM regexp_matches(lower(text), '([[:alpha:]]+[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code;
     END IF;
-    RETURN ARRAY(
-        SELECT DISTINCT f FROM unnest(found) AS f WHERE length(f) BETWEEN 2 AND 64 AND f !~ '^[0-9]{1,2}$'
-    );
 END
 $$;
 
@@ -175,7 +172,6 @@ AS $$
 DECLARE
     plain text := text;
     beside text[] := '{}';
-    on_day record;
     found tsvector;
 BEGIN
     IF octet_length(text) <> char_length(text) THEN
@@ -191,7 +187,11 @@ BEGIN
     END IF;
     IF plain ~ '[0-9][-./_,'' ()][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
        OR asked AND plain ~ '[0-9]' THEN
-        beside := beside || docmem.codes(plain, asked);
+        beside := beside || ARRAY(
+            SELECT DISTINCT code
+            FROM docmem.codes(plain, asked) AS code
+            WHERE length(code) BETWEEN 2 AND 64 AND code !~ '^[0-9]{1,2}$'
+        );
         IF asked THEN
             -- The groups of a long number are each like those of many others.
             plain := regexp_replace(
@@ -203,19 +203,20 @@ BEGIN
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g');
     END IF;
     IF asked AND text ~ '[0-9]{4}' THEN
-        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
-            plain := concat_ws(
-                ' ', plain, on_day.day,
-                ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
-                [on_day.month], on_day.year
-            );
-            beside := beside || ARRAY(
-                SELECT format(pattern, on_day.year, on_day.month, on_day.day,
-                              lpad(on_day.month::text, 2, '0'), lpad(on_day.day::text, 2, '0'))
-                FROM unnest('{%1$s%4$s%5$s,%1$s%2$s%3$s,%5$s%4$s%1$s,%3$s%2$s%1$s,%4$s%5$s%1$s,%2$s%3$s%1$s}'::text[])
-                    AS pattern
-            );
-        END LOOP;
+        plain := concat_ws(' ', plain, (
+            SELECT string_agg(
+                d.day || ' ' || ('{January,February,March,April,May,June,July,August,September,October,November,'
+                                 'December}'::text[])[d.month] || ' ' || d.year, ' '
+            )
+            FROM docmem.days(text) AS d
+        ));
+        beside := beside || ARRAY(
+            SELECT DISTINCT
+                format(written, d.year, d.month, d.day, lpad(d.month::text, 2, '0'), lpad(d.day::text, 2, '0'))
+            FROM docmem.days(text) AS d,
+                 unnest('{%1$s%4$s%5$s,%1$s%2$s%3$s,%5$s%4$s%1$s,%3$s%2$s%1$s,%4$s%5$s%1$s,%2$s%3$s%1$s}'::text[])
+                     AS written
+        );
     END IF;
     found := to_tsvector(language, plain);
     IF octet_length(plain) <> char_length(plain) THEN
@@ -243,15 +244,21 @@ RETURN CASE
     WHEN docmem.is_prose(text) THEN to_tsvector(language, text) ELSE docmem.lexemes(language, text, false)
 END;
 
--- The lexemes of a question in each language that the texts are in. Where the language is unknown, English stop words
--- go, or every "the" would find everything.
+-- The lexemes of a question in each language that the texts are in, at most 700: each is looked for in each text, and
+-- only two thousand characters without spaces have more. Where the language is unknown, English stop words go, or every
+-- "the" would find everything.
 CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT l.language, w.lexeme
     FROM unnest(languages) AS l (language),
-         unnest(tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true))) AS w (lexeme)
-    WHERE l.language <> 'simple' OR ts_lexize('english_stem', w.lexeme) IS DISTINCT FROM '{}'::text[];
+         LATERAL (
+             SELECT u.lexeme
+             FROM unnest(tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true))) AS u (lexeme)
+             WHERE l.language <> 'simple' OR ts_lexize('english_stem', u.lexeme) IS DISTINCT FROM '{}'::text[]
+             ORDER BY length(u.lexeme) DESC, u.lexeme COLLATE "C"
+             LIMIT 700
+         ) AS w;
 END;
 
 -- What the words of a question find: of a subject's memories, and of the tenant's documents in some folders. First how
