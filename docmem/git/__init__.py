@@ -8,7 +8,7 @@ A commit is one `git fast-import` and one compare-and-swap of the ref: O(changed
 from __future__ import annotations
 
 from docmem.git.bundles import bundle, unbundle
-from docmem.git.chain import brought_objects, paths, places_ever, time, times, versions_ever
+from docmem.git.chain import brought_objects, paths, places_ever, times, versions_ever
 from docmem.git.diffs import changes, grep, history, merge_file, patch
 from docmem.git.objects import (
     blob_id,
@@ -41,7 +41,7 @@ from docmem.git.upkeep import (
     repack,
     write_commit_graph,
 )
-from docmem.git.values import EMPTY_TREE, ENGINE, MAIN, NONE, Author, Change, Commit
+from docmem.git.values import EMPTY_TREE, ENGINE, MAIN, NONE, Author, Change, Commit, time
 from docmem.git.writing import commit
 
 __all__ = [

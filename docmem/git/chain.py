@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -18,7 +17,7 @@ def times(git_dir: Path, revision: str, *, since: str | None = None) -> dict[str
 
     `since`: only those after it; their times are told without it.
 
-    In seconds since 1970; `time` makes one a datetime, and for a long chain that costs more than git does.
+    In seconds since 1970; `values.time` makes one a datetime, and for a long chain that costs more than git does.
 
     A clock that went back makes no commit older than the one it stands on, so these never fall along the chain.
     """
@@ -29,11 +28,6 @@ def times(git_dir: Path, revision: str, *, since: str | None = None) -> dict[str
     )
     seconds = list(accumulate(map(int, words[-2::-2]), max))
     return dict(zip(words[1::2], reversed(seconds), strict=True))
-
-
-def time(seconds: int) -> datetime:
-    """An effective time as a datetime in UTC."""
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def paths(git_dir: Path, revision: str, folder: str) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from docmem.git import values
 from docmem.git.process import run, text
 from docmem.git.values import EMPTY_TREE, IRREGULAR, REGULAR, Author, Change, Commit
 
@@ -25,7 +26,7 @@ def brought(git_dir: Path, old: str | None, new: str) -> list[tuple[str, datetim
     """Every commit that `new` has and `old` hasn't, oldest first, with its committer's time."""
     arguments = ["rev-list", "--reverse", "--topo-order", "--timestamp", new, *([f"^{old}"] if old else [])]
     rows = [line.split() for line in run(git_dir, *arguments).stdout.decode().splitlines()]
-    return [(commit, datetime.fromtimestamp(int(seconds), UTC)) for seconds, commit in rows]
+    return [(commit, values.time(int(seconds))) for seconds, commit in rows]
 
 
 def irregular(git_dir: Path, old: str | None, new: str) -> dict[str, str]:
@@ -115,7 +116,7 @@ def _commit(facts: Sequence[str], changed: tuple[Change, ...]) -> Commit:
         id=commit_id,
         parents=tuple(parents.split()),
         author=Author(name, email),
-        when=datetime.fromtimestamp(int(seconds), UTC),
+        when=values.time(int(seconds)),
         subject=subject,
         trailers=_trailers(trailers),
         changes=changed,

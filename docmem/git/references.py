@@ -6,11 +6,12 @@ import contextlib
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from docmem import locks
 from docmem.errors import Conflict, TryAgain
+from docmem.git import values
 from docmem.git.objects import resolve
 from docmem.git.process import run
 from docmem.git.values import NONE
@@ -78,7 +79,7 @@ def ref_times(git_dir: Path, prefix: str) -> dict[str, tuple[str, datetime]]:
     """Ref name to commit id and time, of the refs below `prefix`."""
     done = run(git_dir, "for-each-ref", "--format=%(refname) %(objectname) %(committerdate:unix)", prefix)
     rows = [line.rsplit(" ", 2) for line in done.stdout.decode().splitlines()]
-    return {ref: (commit, datetime.fromtimestamp(int(seconds), UTC)) for ref, commit, seconds in rows}
+    return {ref: (commit, values.time(int(seconds))) for ref, commit, seconds in rows}
 
 
 def has_ref(git_dir: Path, ref: str) -> bool:

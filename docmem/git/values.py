@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 MAIN = "refs/heads/main"
@@ -16,6 +16,14 @@ IRREGULAR = ("120000", "160000")
 """Modes of symlinks and submodules."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """git knows the tree without files even where no repo holds it."""
+
+
+_FIRST, _LAST = (round(when.replace(tzinfo=UTC).timestamp()) for when in (datetime.min, datetime(9999, 12, 31)))
+
+
+def time(seconds: int) -> datetime:
+    """Seconds since 1970 as a datetime in UTC. git takes any number, and a datetime ends with the year 9999."""
+    return datetime.fromtimestamp(max(_FIRST, min(seconds, _LAST)), UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -19,6 +20,17 @@ from docmem_sync.store import Store
 
 TURN = 512
 """Texts of one tenant's turn."""
+
+REFUSED_SECONDS = 86_400.0
+"""How long a text that the model refused isn't asked for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Hashes of a tenant's texts that the model refuses, known since a time (monotonic seconds)."""
+
+    since: float
+    hashes: list[str] = field(default_factory=list)
 
 
 class Backlog:
@@ -42,6 +54,7 @@ class Backlog:
         self._pause = pause
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
+        self._refused: dict[str, _Refused] = {}
 
     def add(self, tenants: Iterable[str]) -> None:
         """Let these wait for a turn too."""
@@ -54,7 +67,8 @@ class Backlog:
             if not self._waiting:
                 return False
             tenant = self._waiting.popleft()
-        done = embed(connection, tenant, embedder=self._embedder, limit=TURN, pause=self._pause)
+        refused = self._refused_by(tenant)
+        done = embed(connection, tenant, embedder=self._embedder, limit=TURN, refused=refused, pause=self._pause)
         self.counts[tenant] = self.counts.get(tenant, 0) + done.count
         if self._report is not None:
             self._report(tenant, done)
@@ -70,6 +84,12 @@ class Backlog:
         elif done.count or done.replaced:
             self._settle(tenant, done)
         return True
+
+    def _refused_by(self, tenant: str) -> list[str]:
+        known, now = self._refused.get(tenant), time.monotonic()
+        if known is None or now - known.since > REFUSED_SECONDS:
+            known = self._refused[tenant] = _Refused(now)
+        return known.hashes
 
     @property
     def waits(self) -> bool:

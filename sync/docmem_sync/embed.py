@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -43,6 +44,8 @@ AGAIN = "+"
 """What the name of a set ends with while it is made anew beside the one that serves."""
 
 _REFUSALS = 8
+_PROBE = "docmem"
+"""A text that no model has a reason to refuse: one that does refuses everything."""
 _SQL = partial(load, "docmem_sync", "embed.sql")
 _log = logging.getLogger("docmem.sync")
 _metrics = logging.getLogger("docmem.metrics")
@@ -70,14 +73,17 @@ def embed(
     embedder: Embedder,
     limit: int | None = None,
     again: bool = False,
+    refused: list[str] | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> Embedded:
     """Embed what isn't yet, at most about `limit` texts. A model that fails ends it for now: the next call goes on.
 
-    `again`: into a set beside the one there is; see `reembed`.
+    `again`: into a set beside the one there is; see `reembed`. `refused`: hashes of texts that the model is known to
+    refuse, and isn't asked for; those that it refuses now are added.
     """
     started = time.monotonic()
-    done = _embed(_Work(connection, tenant, embedder, pause), again=again, limit=limit)
+    known = [] if refused is None else refused
+    done = _embed(_Work(connection, tenant, embedder, pause, known), again=again, limit=limit)
     if done != Embedded():
         seconds = time.monotonic() - started
         told = "embed tenant=%s texts=%d left=%s away=%s seconds=%.3f"
@@ -86,11 +92,13 @@ def embed(
 
 
 def _embed(work: _Work, *, again: bool, limit: int | None) -> Embedded:
-    tenant = work.tenant
+    tenant, known = work.tenant, len(work.refused)
     try:
         left = work.run(set_name(work.embedder) + (AGAIN if again else ""), limit)
         return Embedded(work.count, left, replaced=tuple(work.replaced))
     except (DocmemError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
+        if isinstance(error, TextRefused):  # of everything: no text is the reason
+            del work.refused[known:]
         _log.warning("%s: texts stay without vectors for now: %s", tenant, str(error).splitlines()[0])
         return Embedded(work.count, away=isinstance(error, ModelUnavailable | ConfigError))
     except psycopg.Error:
@@ -156,14 +164,16 @@ class _Work:
     tenant: str
     embedder: Embedder
     pause: Callable[[float], object]
+    refused: list[str]
     count: int = 0
     set: str = ""
-    refused: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
+    _known: int = 0
+    _accepted: int = 0
 
     def run(self, name: str, limit: int | None) -> bool:
         """Embed into the set of this name; whether there is more to do."""
-        self.set = name
+        self.set, self._known = name, len(self.refused)
         if self._is_current():
             return False
         for what in ("memory", "document"):
@@ -187,7 +197,7 @@ class _Work:
     def _settle(self) -> None:
         self._ask("settle")
         self._drop_replaced()
-        if self.refused:
+        if len(self.refused) > self._known:
             model = self.embedder.model
             _log.warning("%s: %s refuses %d texts; words find them", self.tenant, model, len(self.refused))
 
@@ -227,17 +237,18 @@ class _Work:
 
     def _vectors(self, batches: Sequence[Sequence[Row]]) -> Iterator[list[Row]]:
         """Each batch with its vectors as it comes, a few asked for at a time. What came before a failure is given."""
-        with ThreadPoolExecutor(parallel(self.embedder), thread_name_prefix="docmem-embed") as pool:
-            futures = [pool.submit(self._embedded, batch) for batch in batches]
-            failure: BaseException | None = None
-            for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                failure = failure or future.exception()
-                if failure is not None:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                if future.exception() is None:
-                    yield future.result()
+        waiting, most = deque(batches), parallel(self.embedder)
+        failure: BaseException | None = None
+        running: set[Future[list[Row]]] = set()
+        with ThreadPoolExecutor(most, thread_name_prefix="docmem-embed") as pool:
+            while running or (waiting and failure is None):
+                while waiting and failure is None and len(running) < most:
+                    running.add(pool.submit(self._embedded, waiting.popleft()))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    failure = failure or future.exception()
+                    if future.exception() is None:
+                        yield future.result()
         if failure is not None:
             raise failure
 
@@ -248,14 +259,19 @@ class _Work:
             if len(rows) > 1:  # one of them is the reason, and the others needn't wait for it
                 half = len(rows) // 2
                 return [*self._embedded(rows[:half]), *self._embedded(rows[half:])]
-            self.refused.append(rows[0]["projection_hash"])
-            if len(self.refused) > _REFUSALS:
-                raise
+            self._refuse(rows[0])
             return []
+        self._accepted += len(rows)
         return [
             {**{key: value for key, value in row.items() if key != "projection"}, "embedding": json.dumps(vector)}
             for row, vector in zip(rows, vectors, strict=True)
         ]
+
+    def _refuse(self, row: Row) -> None:
+        """Note a refused text. Raises `TextRefused` where the model refuses everything."""
+        self.refused.append(row["projection_hash"])
+        if len(self.refused) - self._known > _REFUSALS and not self._accepted:
+            self._accepted += len(self._patiently([_PROBE]))
 
     def _patiently(self, texts: Sequence[str]) -> list[list[float]]:
         number = 0

@@ -127,25 +127,30 @@ SELECT EXISTS (
 ) AS current;
 
 -- name: pending
--- Rows without a vector of the model's present set. A set is named model/dimension/projection, and the
--- dimension is known to the model alone; a projection of another version has another hash anyway.
-SELECT CASE WHEN EXISTS (
-    SELECT FROM docmem.vector_set AS v
-    JOIN docmem.sync_state AS s ON s.tenant_id = v.tenant_id AND s.revision = v.revision
+-- Rows without a vector of the model's present set: the one that was made or touched last. A set is named
+-- model/dimension/projection, and the dimension is known to the model alone; a projection of another version has another
+-- hash anyway.
+WITH chosen AS (
+    SELECT v.set, EXISTS (
+        SELECT FROM docmem.sync_state AS s WHERE s.tenant_id = v.tenant_id AND s.revision = v.revision
+    ) AS complete
+    FROM docmem.vector_set AS v
     WHERE v.tenant_id = %(tenant)s AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
-) THEN 0 ELSE (
+    ORDER BY v.used_at DESC, v.set
+    LIMIT 1
+)
+SELECT CASE WHEN EXISTS (SELECT FROM chosen WHERE complete) THEN 0 ELSE (
     SELECT count(*) FROM docmem.memory AS m
     WHERE m.tenant_id = %(tenant)s AND NOT EXISTS (
         SELECT FROM docmem.memory_vector AS v
         WHERE v.tenant_id = %(tenant)s AND v.id = m.id AND v.projection_hash = m.projection_hash
-          AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
+          AND v.set = (SELECT set FROM chosen)
     )
 ) + (
     SELECT count(*) FROM docmem.document AS d
     WHERE d.tenant_id = %(tenant)s AND NOT EXISTS (
         SELECT FROM docmem.document_vector AS v
         WHERE v.tenant_id = %(tenant)s AND v.path = d.path AND v.chunk = d.chunk
-          AND v.projection_hash = d.projection_hash
-          AND regexp_replace(v.set, '/[0-9]+/[0-9]+$', '') = %(model)s
+          AND v.projection_hash = d.projection_hash AND v.set = (SELECT set FROM chosen)
     )
 ) END AS pending;

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -50,6 +52,13 @@ half: nothing but an id and a path is held of them."""
 _PLAN_LINES = 20
 _log = logging.getLogger("docmem.sync")
 _metrics = logging.getLogger("docmem.metrics")
+
+
+class SyncFailed(DocmemError):
+    """A sync that a bug of ours ended."""
+
+    code = "internal"
+    exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +188,20 @@ def mirror(
         raise
     except DocmemError as error:
         return _counted(TenantSync(tenant, error=error))
-    except OSError as error:
-        found = root.explanation(error, settings.root)
-        if found is None:
-            raise
-        return _counted(TenantSync(tenant, error=found))
+    except Exception as error:  # noqa: BLE001 a door: a bug that one tenant's commits find stops no other's sync
+        known = root.explanation(error, settings.root) if isinstance(error, OSError) else None
+        return _counted(TenantSync(tenant, error=known or _bug(tenant, error)))
+
+
+def _bug(tenant: str, error: Exception) -> SyncFailed:
+    """A fault of ours as a tenant's error. The log has where it is, and nothing of what anybody wrote."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    _log.error("%s: %s in %s, line %d", tenant, type(error).__name__, where.filename, where.lineno or 0)
+    return SyncFailed(
+        f"{tenant}: a bug of docmem ended its sync ({type(error).__name__} in {Path(where.filename).name}, line "
+        f"{where.lineno}); what was served stays served",
+        hint="please report this line; the other tenants are synced",
+    )
 
 
 def _counted(done: TenantSync) -> TenantSync:
@@ -265,6 +283,8 @@ class _Job:
             self._lock(store)
             done = self._mirror(store)
             store.prune()
+        if done.deletes:
+            hot.settle(self.repo.settings, self.connection, self.repo.tenant)
         maintenance.if_due(self.repo)
         return _counted(replace(done, seconds=time.monotonic() - started))
 

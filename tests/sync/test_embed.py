@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psycopg
 import pytest
@@ -290,7 +290,7 @@ def test_a_provider_is_asked_again_after_the_pause_it_asks_for(monkeypatch: pyte
         if errors:
             raise errors.pop(0)
 
-    work = embedding._Work(None, "acme", Counting(before=fail_first), pauses.append)  # type: ignore[arg-type]
+    work = embedding._Work(None, "acme", Counting(before=fail_first), pauses.append, [])  # type: ignore[arg-type]
     assert len(work._patiently(["a"])) == 1
     assert pauses == [1.0, 7.0]
 
@@ -319,6 +319,58 @@ def test_a_provider_that_refuses_everything_is_not_asked_for_each_text(indexed: 
     write(indexed, *(f"text {number}" for number in range(BATCH)))
     assert sync_tenant(indexed, "acme", embedder=Counting(before=refuse)).pending_embeddings == BATCH
     assert calls < BATCH
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("down"), TextRefused("no"), RuntimeError("a bug of theirs")])
+def test_a_failure_with_more_batches_than_are_asked_for_at_a_time_is_an_end(
+    indexed: Settings, error: Exception
+) -> None:
+    """Batches that never began were waited for, for ever."""
+
+    def fail() -> None:
+        raise error
+
+    write(indexed, *(f"text {number}" for number in range(BATCH * 8)))
+    assert sync_tenant(indexed, "acme", embedder=Counting(before=fail)).pending_embeddings == BATCH * 8
+    assert sync_tenant(indexed, "acme", embedder=Counting()).pending_embeddings == 0
+
+
+@dataclass
+class Choosy(Counting):
+    """Refuses what is bad, wherever it stands in a batch."""
+
+    calls: int = 0
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        self.calls += 1
+        if any("bad" in text for text in texts):
+            raise TextRefused("no")
+        return super().passages(texts)
+
+
+def test_many_refused_texts_hold_up_no_other_and_are_not_asked_for_at_every_turn(indexed: Settings) -> None:
+    write(indexed, *(f"bad {number}" for number in range(12)), *(f"text {number}" for number in range(BATCH * 3)))
+    sync_tenant(indexed, "acme")
+    model = Choosy()
+    backlog = Backlog(model, settle=lambda *_: None)
+    with db.session(indexed, "sync") as connection:
+        backlog.add(["acme"])
+        assert backlog.turn(connection)
+        assert backlog.counts == {"acme": BATCH * 3}
+        calls = model.calls
+        backlog.add(["acme"])
+        assert backlog.turn(connection)
+        assert model.calls == calls
+
+
+def test_what_has_no_vector_of_the_models_new_dimension_is_pending(indexed: Settings) -> None:
+    write(indexed, "a", "b")
+    assert sync_tenant(indexed, "acme", embedder=Counting()).pending_embeddings == 0
+    with db.session(indexed, "sync") as connection:
+        embed(connection, "acme", embedder=Counting(dimension=4), limit=1)
+        assert embedding.pending(connection, "acme", model="counting") == 1
+        embed(connection, "acme", embedder=Counting(dimension=4))
+        assert embedding.pending(connection, "acme", model="counting") == 0
 
 
 def test_batches_are_asked_for_a_few_at_a_time(
@@ -395,9 +447,8 @@ def test_a_set_gets_an_index_when_it_is_large_and_loses_it_when_it_is_small(
     found = recall.search(indexed, "acme", "text 7", limit=40, embedder=Counting())
     assert len(found.hits) == 40
     put(indexed, "acme", {memory(f"Memory {number}", number=number).path: None for number in range(5, 40)})
-    write(indexed, *(f"other {number}" for number in range(5)))
-    sync_tenant(indexed, "acme", embedder=Counting(), confirm_deletes=True)
-    assert hot_indexes(indexed) == []
+    [done] = sync_all(indexed, ["acme"], confirm_deletes=True)
+    assert (done.deletes, hot_indexes(indexed)) == (35, [])
     assert rows(indexed, "SELECT indexed FROM docmem.vector_set") == [{"indexed": False}]
 
 

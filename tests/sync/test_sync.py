@@ -17,7 +17,9 @@ from docmem.errors import GuardStop, NotFound
 from docmem.files import render_memory
 from docmem.git import process
 from docmem.model import Memory
+from docmem_sync.ledger import At, Ledger
 from docmem_sync.sync import TenantSync, sync_all, sync_tenant
+from tests.support.cli import Shell
 from tests.support.index import Clone, rows, whole_index
 from tests.support.repos import memory, put, subject
 
@@ -539,6 +541,41 @@ def test_a_file_whose_id_changes_is_another_memory(indexed: Settings) -> None:
 
 
 # --- revisions
+
+
+def test_a_commit_of_the_year_ten_thousand_is_served_and_logged(indexed: Settings, shell: Shell) -> None:
+    """git takes any date; what came past our hooks has one that a datetime doesn't."""
+    repo = repository.open(indexed, "acme")
+    stream = (
+        "commit refs/heads/main\ncommitter Ana <ana@example.org> 253402300800 +0000\ndata 4\nfar\n"
+        f"from {repo.head()}\nM 100644 inline knowledge/far.md\ndata 4\nfar\n\ndone\n"
+    )
+    process.run(repo.git_dir, "fast-import", "--quiet", "--done", stdin=stream.encode())
+    assert sync(indexed).upserts == 1
+    assert_as_built_anew(indexed)
+    shell.set("DOCMEM_ROOT", str(indexed.root))
+    assert "9999" in shell("log", "acme", "--json").out
+
+
+def test_a_bug_that_one_tenants_commits_find_stops_no_other_sync(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.create(indexed, "other")
+    settle = Ledger.settle
+
+    def buggy(self: Ledger, at: At) -> None:
+        if at.revision == bad:
+            raise AssertionError("what somebody wrote")
+        settle(self, at)
+
+    bad = put(indexed, "acme", stored(memory("Finds a bug.")))
+    monkeypatch.setattr(Ledger, "settle", buggy)
+    failed, fine = sync_all(indexed, ["acme", "other"])
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.exit_code) == ("internal", 3)
+    assert "AssertionError" in failed.error.message
+    assert "wrote" not in failed.error.message
+    assert (fine.error, fine.outcome) == (None, "ok")
 
 
 def test_a_lost_revision_is_reconciled_once_and_said_once(indexed: Settings, caplog: pytest.LogCaptureFixture) -> None:
