@@ -3,18 +3,21 @@
     python evals/sync_kills.py [--quick] [--seed N] [--kills 200] [--json]
 
 Each commit writes its number into every file of one person (profile, memories, a document beside them) and into some
-others, and now and then adds, moves, deletes or spoils files. A process syncs without a pause and is killed, or the
-server is: its postmaster or one of its backends. After each kill the server is started where it has to be, one more
-sync runs, and all rows must be those that a sync into an empty index makes. A reader reads all along, in two calls: it
-must always see every row of the person, and all of one commit. Exits 1 where it isn't so.
+others, and now and then adds, moves, deletes or spoils files, or takes the place of the last ones (a forced push). A
+process syncs and embeds without a pause, now and then by building anew beside, and is killed, or the server is: its
+postmaster or one of its backends. After each kill the server is started where it has to be, one more sync runs, and all
+rows must be those that a sync into an empty index makes, and each text's vector its own. A reader reads all along, in
+two calls: it must always see every row of the person, and all of one commit. Exits 1 where it isn't so.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import logging
+import math
 import os
 import random
 import shutil
@@ -24,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,12 +36,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psycopg
 
-from docmem import git, layout, names, postgres, repository
+from docmem import db, git, layout, names, postgres, repository
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.files import render_memory
 from docmem.index import Index, Reader
 from docmem.model import Memory
+from docmem.repository import Repository
 from docmem_sync.drop import drop
 from docmem_sync.migrate import migrate
 from docmem_sync.sync import sync_tenant
@@ -67,6 +71,7 @@ class Writer:
     settings: Settings
     chance: random.Random
     number: int = 0
+    rewritten: int = 0
     strays: dict[str, bytes] = field(default_factory=dict)
 
     def commit(self) -> None:
@@ -81,7 +86,17 @@ class Writer:
         changed |= self._stray()
         repo = repository.open(self.settings, TENANT)
         with repo.locked():
+            if self.chance.random() < 0.2:
+                self._take_back(repo)
             repo.commit(repo.head(), changed, message=f"Commit {self.number}\n", now=datetime.now(UTC))
+
+    def _take_back(self, repo: Repository) -> None:
+        """As a forced push does: the last commits are none of main any more."""
+        head = repo.head()
+        back = git.resolve(repo.git_dir, f"{head}~{self.chance.randint(1, 2)}")
+        if back is not None:
+            git.move_ref(repo.git_dir, git.MAIN, new=back, old=head)
+            self.rewritten += 1
 
     def _stray(self) -> dict[str, bytes | None]:
         new = memory_of(5000 + self.chance.randrange(5), f"Stray {self.number}.", who="stray")
@@ -135,12 +150,27 @@ def _look(index: Index) -> list[str]:
     return [text.strip(" .\n").rpartition("at ")[2] for text in said]
 
 
+class Hashed:
+    """An embedder whose vectors tell the texts apart, and that takes a moment."""
+
+    model = "hashed"
+    dimension = 8
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        time.sleep(0.002)
+        return [self.query(text) for text in texts]
+
+    def query(self, text: str) -> list[float]:
+        return [byte / 256 for byte in hashlib.sha256(text.encode()).digest()[: self.dimension]]
+
+
 def sync_on(settings: Settings) -> None:
     """A process that syncs without a pause, for as long as its parent lives."""
-    parent = os.getppid()
+    parent, chance = os.getppid(), random.Random(os.getpid())
     while os.getppid() == parent:
         with contextlib.suppress(DocmemError):
-            sync_tenant(settings, TENANT, confirm_deletes=True)
+            anew = chance.random() < 0.3
+            sync_tenant(settings, TENANT, confirm_deletes=True, rebuild=anew, embedder=Hashed())
 
 
 def kill_server(settings: Settings, chance: random.Random, *, backend: bool) -> None:
@@ -166,6 +196,7 @@ class Run:
     behind: int = 0
     """Kills that came before the last commit was served."""
     commits: int = 0
+    rewritten: int = 0
     reads: int = 0
     away: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -206,7 +237,7 @@ def one_kill(run: Run, settings: Settings, writer: Writer, chance: random.Random
     server = started(settings)
     head = repository.open(settings, TENANT).head()
     run.behind += whole_index(settings, tenant=TENANT)["sync_state"][0]["revision"] != head
-    sync_tenant(settings, TENANT, confirm_deletes=True)
+    sync_tenant(settings, TENANT, confirm_deletes=True, embedder=Hashed())
     anew = database(settings, server, "anew")
     drop(anew, [TENANT])
     sync_tenant(anew, TENANT)
@@ -214,6 +245,34 @@ def one_kill(run: Run, settings: Settings, writer: Writer, chance: random.Random
     differing = [table for table in built if built[table] != brought[table]]
     if differing or built["sync_state"][0]["revision"] != head:
         run.wrong.append(f"kill {sum(run.kills.values())} ({way}): {', '.join(differing) or 'not at the head'}")
+    if strange := strange_vectors(settings):
+        run.wrong.append(f"kill {sum(run.kills.values())} ({way}): {strange} texts with a vector that isn't theirs")
+
+
+VECTORS = """
+    SELECT t.projection, v.embedding::text AS vector FROM (
+        SELECT projection, id, NULL AS path, NULL AS chunk FROM docmem.memory
+        UNION ALL SELECT projection, NULL, path, chunk FROM docmem.document
+    ) AS t
+    LEFT JOIN LATERAL (
+        SELECT embedding FROM docmem.memory_vector WHERE id = t.id
+        UNION ALL SELECT embedding FROM docmem.document_vector WHERE path = t.path AND chunk = t.chunk
+    ) AS v ON true
+"""
+
+
+def strange_vectors(settings: Settings) -> int:
+    """How many texts have none, or one of another text."""
+    with db.session(settings, "sync") as session, db.tenant_transaction(session, TENANT) as cursor:
+        rows = cursor.execute(VECTORS).fetchall()
+    return sum(row["vector"] is None or not _is_of(row["projection"], json.loads(row["vector"])) for row in rows)
+
+
+def _is_of(text: str, vector: Sequence[float]) -> bool:
+    """A stored vector has half the digits, and perhaps another length."""
+    mine = Hashed().query(text)
+    along = sum(one * other for one, other in zip(mine, vector, strict=True))
+    return along / (math.hypot(*mine) * math.hypot(*vector)) > 0.9999
 
 
 def database(settings: Settings, server: postgres.Server, name: str) -> Settings:
@@ -255,6 +314,7 @@ def main() -> None:
             one_kill(run, settings, writer, chance)
         watcher.enough.set()
         watcher.join()
+        run.rewritten = writer.rewritten
         run.commits, run.reads, run.away, run.mixed = writer.number, watcher.reads, watcher.away, watcher.mixed[:20]
     finally:
         git.close()
@@ -268,7 +328,8 @@ def main() -> None:
 def _print(run: Run, *, as_json: bool) -> None:
     print(
         f"{sum(run.kills.values())} kills ({', '.join(f'{way} {count}' for way, count in run.kills.items())}), "
-        f"{run.behind} of them before the last commit was served; {run.commits} commits: {len(run.wrong)} wrong"
+        f"{run.behind} of them before the last commit was served; {run.commits} commits, main moved back "
+        f"{run.rewritten} times: {len(run.wrong)} wrong"
     )
     print(
         f"{run.reads} reads, {run.away} while the server was away: {len(run.mixed)} mixed or empty  ({run.seconds} s)"
