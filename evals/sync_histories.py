@@ -5,7 +5,7 @@
 Commits that add, edit, move, swap, delete and spoil files, ids that meet, case twins, changed settings, merges with
 either side first, branches moved back and rewritten, clocks that go back. After each sync all rows (memories, profiles,
 documents, settings, quarantine, both histories) must equal those that a sync into an empty index makes. Exits 1, with
-the seed, where they don't.
+the seed, where they don't, or where a sync fails.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ def main() -> None:
         server = postgres.start(settings)
         along, anew = (_database(settings, server, name) for name in ("along", "anew"))
         for seed in range(options.first, options.first + (3 if options.quick else options.seeds)):
-            one(run, along, anew, seed, options.steps)
+            try:
+                one(run, along, anew, seed, options.steps)
+            except Exception as error:  # noqa: BLE001 it is what this looks for, and the other seeds are tried as well
+                run.wrong.append(f"seed {seed}: {type(error).__name__}: {error}")
             run.seeds += 1
     finally:
         git.close()
