@@ -1,132 +1,381 @@
 """Packets from the files of the local repo, for while Postgres is away: the same tiers, found by words alone.
 
 Reading a repo takes longer than a turn may wait, so it happens aside: a turn waits for it as long as it has time left,
-and the next one finds it done. What was read is kept for a while, by tenant and subject.
+and the next one finds it done. What is read of a tenant (its rules, its documents) is read once for all its subjects,
+and kept while its files stay as they are; all that is kept has a bound in bytes.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from docmem.assembly import ALWAYS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble
+from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble
 from docmem.cache import Cache
 from docmem.config import Settings
-from docmem.errors import DocmemError
-from docmem.packet import Packet, Tokenizer, shorten
-from docmem.recall import KNOWLEDGE, Hit, Policies, by_recency, telling
+from docmem.errors import DocmemError, NotFound
+from docmem.index import Frequencies, filler_words, says_something
+from docmem.packet import Packet, Tokenizer, path_id
+from docmem.recall import ARM, KNOWLEDGE, Arm, Hit, Policies, about, by_recency, everywhere, fuse, telling
 
 if TYPE_CHECKING:
-    from docmem.filesearch import Corpus
+    from docmem.filesearch import Passages
     from docmem.model import Memory
     from docmem.repository import Repository
 
-KEEP_SECONDS = 30.0
-"""How long what was read is served: as long as a packet of the index would be."""
+T = TypeVar("T")
 
-_SUBJECTS = 256
+KEEP_SECONDS = 30.0
+"""How long a subject's memories are served before their ends are looked at again: as long as a packet of the index."""
+
+STALE_SECONDS = 0.5
+"""How long what is known to be old is served while the new is being read."""
+
+KEEP_BYTES = 64 << 20
+"""What is kept of all tenants and subjects together, about."""
+
+_LIBRARY_BYTES = 24 << 20
+"""Of one tenant's documents: those past it aren't searched while Postgres is away."""
+
+_SHARE = 0.8
+"""Of the time that a turn has left: the rest is for what is done with the files."""
 _AT_ONCE = 2
+_HEAD_SECONDS = 0.05
+_TENANTS = 4_096
+_PLACES = 30_000
+_PARTS = 4
 _CHUNK = 1_500
 _log = logging.getLogger("docmem.inject")
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """One subject's part of a repo at a revision, as an agent may see it."""
+class Ground:
+    """What of a tenant's repo all of its subjects share, at a revision. `blobs`: path to blob id of its documents."""
 
     rules: Policies
     standing: tuple[Mapping[str, Any], ...]
-    profile: Mapping[str, Any] | None
-    memories: tuple[Memory, ...]
-    corpus: Corpus
+    blobs: Mapping[str, str]
+    stamp: Hashable
+    """Changes with the documents that are searched, and how."""
 
-    def gathered(self, request: Request, now: datetime) -> Gathered:
-        """What the index would have gathered, as far as files tell."""
-        mine = {memory.path: memory for memory in self.memories if memory.agent in {None, request.agent}}
-        hits = [_hit(memory, self.rules.revision, now) for memory in mine.values()]
-        preferences = [hit for hit in hits if hit.kind == "preference"]
-        recent = [hit for hit in hits if hit.kind in FACTS + EPISODES]
-        found: tuple[Hit, ...] = ()
-        if request.goal is not None:
-            ranked = self.corpus.ranked(request.goal)
-            best = telling([hit for hit in ranked if hit.kind == "document" or hit.path in mine])
-            found = tuple(hit for hit in best if hit.kind != "preference")
-        return Gathered(
-            standing=self.standing,
-            profile=self.profile,
-            preferences=by_recency(preferences, self.rules.weights, limit=100),
-            found=found if request.goal is not None else recent,
-            degraded="files",
-        )
+    @property
+    def cost(self) -> int:
+        """Bytes that it takes, about."""
+        return 10_000 + 300 * len(self.blobs) + sum(2 * len(row["text"]) for row in self.standing)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A tenant's documents, to be searched: those read first, and those that changed since."""
+
+    parts: tuple[Passages, ...]
+    blobs: Mapping[str, str]
+    """What stands in the parts."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it takes, about."""
+        return sum(part.cost for part in self.parts) + 300 * len(self.blobs)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One subject's part of a repo at a revision."""
+
+    revision: str
+    profile: Mapping[str, Any] | None
+    memories: Mapping[str, Memory]
+    passages: Passages
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it takes, about."""
+        return 5_000 + self.passages.cost + sum(1_500 + 2 * len(memory.text) for memory in self.memories.values())
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document that was asked for by its path."""
+
+    text: str
+
+    @property
+    def cost(self) -> int:
+        """Bytes that it takes, about."""
+        return 200 + 2 * len(self.text)
+
+
+@dataclass
+class _Kept:
+    """Something read, or None where that failed; `stamp` says of what, `at` when."""
+
+    value: Any
+    stamp: Hashable
+    at: float = field(default_factory=time.monotonic)
+    stale_from: float | None = None
+
+    @property
+    def cost(self) -> int:
+        return 500 if self.value is None else int(self.value.cost)
 
 
 class Fallback:
-    """Reads local repos, at most two at a time, and makes packets of what it has read. Safe between threads."""
+    """Reads local repos aside, a few at a time, and makes packets of what it has read. Safe between threads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, keep_bytes: int = KEEP_BYTES) -> None:
         self._settings = settings
-        self._shelves: Cache[tuple[str, str], Shelf] = Cache(_SUBJECTS, ttl=KEEP_SECONDS)
+        self._most = keep_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._reading: dict[tuple[str, str], threading.Event] = {}
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._bytes = 0
+        self._reading: dict[Hashable, threading.Event] = {}
+        self._heads: Cache[str, str] = Cache(_TENANTS, ttl=_HEAD_SECONDS)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept takes so many bytes, about."""
+        return self._bytes
 
     def packet(self, request: Request, *, wait: float, tokenizer: Tokenizer | None = None) -> Packet | None:
         """A packet with `degraded` = `files`; None where there is no such repo, or it isn't read within `wait` seconds.
 
-        Documents asked for by their path are left out.
+        Documents that aren't read by then are missing in it, those of the tenant and those asked for by their path.
         """
-        key = request.tenant, request.subject
-        shelf = self._shelves.get(key)
-        if shelf is None:
-            if not (self._settings.tenants / f"{request.tenant}.git").is_dir():
-                return None
-            done = self._read_aside(key)
-            if done is None or not done.wait(wait):
-                return None
-            shelf = self._shelves.get(key)
-        if shelf is None:
+        if not (self._settings.tenants / f"{request.tenant}.git").is_dir():
             return None
+        if self._pid != os.getpid():  # what was being read at a fork is read in the parent
+            self._begin()
+        deadline = time.monotonic() + _SHARE * wait
+        head = self._head(request.tenant, deadline)
+        if head is None:
+            return None
+        tenant, subject = request.tenant, request.subject
+        ground = self._read(("ground", tenant), head, lambda: ground_at(self._settings, tenant), deadline)
+        shelf = self._read(
+            ("subject", tenant, subject), head, lambda: shelf_at(self._settings, tenant, subject), deadline,
+            keep=KEEP_SECONDS,
+        )  # fmt: skip
+        if ground is None or shelf is None:
+            return None
+        library = self._library(tenant, ground, deadline) if request.searches else None
+        pages = [page for path in request.documents for page in self._page(tenant, ground, path, deadline)]
         now = datetime.now(UTC)
-        return assemble(request, shelf.rules, shelf.gathered(request, now), now=now, tokenizer=tokenizer)
+        gathered = gather(request, ground, shelf, library, pages, now=now)
+        return assemble(request, ground.rules, gathered, now=now, tokenizer=tokenizer)
 
-    def _read_aside(self, key: tuple[str, str]) -> threading.Event | None:
+    def _head(self, tenant: str, deadline: float) -> str | None:
+        known = self._heads.get(tenant)
+        if known is not None:
+            return known
+        loaded = self._read("git", "loaded", _load, deadline)
+        if loaded is None:
+            return None
+        from docmem import git
+
+        try:
+            head = git.head(self._settings.tenants / f"{tenant}.git")
+        except (DocmemError, OSError):
+            return None
+        if head is not None:
+            self._heads.put(tenant, head)
+        return head
+
+    def _library(self, tenant: str, ground: Ground, deadline: float) -> Library | None:
+        key = "library", tenant
+        with self._lock:
+            kept = self._kept.get(key)
+        old = kept.value if kept is not None else None
+
+        def make() -> Library:
+            return library_of(self._settings, tenant, ground, old)
+
+        # An old one is never wrong: what it holds is compared with the files of now before it is shown.
+        return self._read(key, ground.stamp, make, deadline, stale=None)
+
+    def _page(self, tenant: str, ground: Ground, path: str, deadline: float) -> list[Mapping[str, Any]]:
+        blob = ground.blobs.get(path)
+        if blob is None:
+            return []
+        page = self._read(
+            ("page", tenant, path, blob), blob, lambda: page_of(self._settings, tenant, path, blob), deadline
+        )
+        return [] if page is None else _rows(path, page.text, ground.rules.revision)
+
+    # ------------------------------------------------------------------------------------------------------- aside
+
+    def _read(
+        self,
+        key: Hashable,
+        stamp: Hashable,
+        make: Callable[[], T],
+        deadline: float,
+        *,
+        keep: float | None = None,
+        stale: float | None = STALE_SECONDS,
+    ) -> T | None:
+        """What `make` reads, kept while `stamp` is the same; an older one for `stale` seconds (None: however old)."""
+        kept = self._fresh(key, stamp, keep)
+        if kept is None:
+            done = self._aside(key, stamp, make)
+            if done is not None and done.wait(max(0.0, deadline - time.monotonic())):
+                kept = self._fresh(key, stamp, keep)
+        if kept is None:
+            kept = self._still(key, stale)
+        value: T | None = kept.value if kept is not None else None
+        return value
+
+    def _fresh(self, key: Hashable, stamp: Hashable, keep: float | None) -> _Kept | None:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or kept.stamp != stamp or (keep is not None and time.monotonic() - kept.at > keep):
+                return None
+            self._kept.move_to_end(key)
+            return kept
+
+    def _still(self, key: Hashable, seconds: float | None) -> _Kept | None:
+        now = time.monotonic()
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or seconds is None:
+                return kept
+            kept.stale_from = now if kept.stale_from is None else kept.stale_from
+            return kept if now - kept.stale_from <= seconds else None
+
+    def _aside(self, key: Hashable, stamp: Hashable, make: Callable[[], Any]) -> threading.Event | None:
+        # One tenant's documents take seconds to read: they never keep the memories of others waiting.
+        kind = isinstance(key, tuple) and key[0] == "library"
         with self._lock:
             if key in self._reading:
                 return self._reading[key]
-            if len(self._reading) >= _AT_ONCE:
+            alike = [other for other in self._reading if (isinstance(other, tuple) and other[0] == "library") == kind]
+            if len(alike) >= (1 if kind else _AT_ONCE):
                 return None
             done = self._reading[key] = threading.Event()
-        threading.Thread(target=self._read, args=(key, done), daemon=True, name="docmem-files").start()
+        threading.Thread(target=self._make, args=(key, stamp, make, done), daemon=True, name="docmem-files").start()
         return done
 
-    def _read(self, key: tuple[str, str], done: threading.Event) -> None:
+    def _make(self, key: Hashable, stamp: Hashable, make: Callable[[], Any], done: threading.Event) -> None:
+        value = None
         try:
-            self._shelves.put(key, read(self._settings, *key))
-        except (DocmemError, OSError) as error:
-            _log.warning("the files can't serve either: %s", error.code if isinstance(error, DocmemError) else error)
+            value = make()
+        except Exception as error:  # noqa: BLE001 it belongs to a thread that nobody would see end
+            code = error.code if isinstance(error, DocmemError) else type(error).__name__
+            _log.warning("the files can't serve either: %s", code)
         finally:
+            self._keep(key, _Kept(value, stamp))
             with self._lock:
                 del self._reading[key]
             done.set()
 
+    def _keep(self, key: Hashable, kept: _Kept) -> None:
+        with self._lock:
+            self._drop(key)
+            self._kept[key] = kept
+            self._bytes += kept.cost
+            while self._bytes > self._most and len(self._kept) > 1:
+                self._drop(next(iter(self._kept)))
 
-def read(settings: Settings, tenant: str, subject: str) -> Shelf:
-    """A subject's part of a repo at main's head. Raises `DocmemError`, also for a broken `docmem.yaml`."""
+    def _drop(self, key: Hashable) -> None:
+        old = self._kept.pop(key, None)
+        if old is not None:
+            self._bytes -= old.cost
+
+
+def gather(
+    request: Request,
+    ground: Ground,
+    shelf: Shelf,
+    library: Library | None,
+    pages: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime,
+) -> Gathered:
+    """What the index would have gathered, as far as files tell."""
+    from docmem.filesearch import memory_hit
+
+    mine = {path: memory for path, memory in shelf.memories.items() if memory.agent in {None, request.agent}}
+    hits = [memory_hit(memory, shelf.revision, now, memory.text) for memory in mine.values()]
+    if request.goal is None:
+        found: Sequence[Hit] = [hit for hit in hits if hit.kind in FACTS + EPISODES]
+    else:
+        found = _found(request.goal, ground, shelf, library, mine)
+    return Gathered(
+        standing=ground.standing,
+        asked=pages,
+        profile=shelf.profile,
+        preferences=by_recency([hit for hit in hits if hit.kind == "preference"], ground.rules.weights, limit=100),
+        found=found,
+        degraded="files",
+    )
+
+
+def _found(
+    goal: str, ground: Ground, shelf: Shelf, library: Library | None, mine: Mapping[str, Memory]
+) -> Sequence[Hit]:
+    """What a goal is about, by the rules that hold for the index."""
+    from docmem.filesearch import asked, ranked
+
+    rules = ground.rules
+
+    def serves(file: Hit, blob: str) -> bool:
+        if file.kind == "document":
+            return ground.blobs.get(file.path) == blob
+        return file.path in mine and file.kind in FACTS + EPISODES
+
+    parts = (shelf.passages, *(library.parts if library is not None else ()))
+    best = ranked(goal, parts, limit=ARM, serves=serves, most=_PLACES)
+    words = asked(goal, rules.language)
+    common = Frequencies(memories=len(shelf.memories), in_memories=shelf.passages.files_with(words))
+    content = frozenset(word for word in words if says_something(word, _filler(rules.language)))
+    arm = Arm(about(best, content, everywhere(common)), rules.weights.lexical)
+    return [
+        hit._replace(text=mine[hit.path].text) if hit.path in mine else hit._replace(revision=rules.revision)
+        for hit in telling(fuse([arm], k=rules.weights.rrf_k))
+    ]
+
+
+@lru_cache(maxsize=8)
+def _filler(language: str) -> frozenset[str]:
+    from docmem.passage import stems
+
+    return frozenset(stems(filler_words(), language=language))
+
+
+def _load() -> Page:
+    """Import what reads files: that takes longer than a turn may wait."""
     from docmem import filesearch, repository
-    from docmem.errors import NotFound
+
+    return Page(filesearch.__name__ + repository.__name__)
+
+
+def _opened(settings: Settings, tenant: str) -> tuple[Repository, str]:
+    from docmem import repository
 
     repo = repository.open(settings, tenant)
     head = repo.head()
     if head is None:
         raise NotFound(f"{tenant} has no commit yet", hint="write something first")
-    config, now = repo.snapshot(head).config, datetime.now(UTC)
-    memories = tuple(
-        memory for memory in filesearch.memories_at(repo, head, subject) if filesearch.is_current(memory, config, now)
-    )
-    units = [*filesearch.memory_units(memories, head, now), *filesearch.document_units(repo, head, KNOWLEDGE)]
+    return repo, head
+
+
+def ground_at(settings: Settings, tenant: str) -> Ground:
+    """A tenant's rules and standing documents at main's head. Raises `DocmemError`."""
+    from docmem import filesearch, layout
+
+    repo, head = _opened(settings, tenant)
+    config = filesearch.config_at(repo, head)
     rules = Policies(
         revision=head,
         language=config.language,
@@ -134,26 +383,92 @@ def read(settings: Settings, tenant: str, subject: str) -> Shelf:
         weights=config.policies.weights,
         agents=config.model_dump(mode="json")["agents"],
     )
-    return Shelf(
-        rules, _standing(repo, head), _profile(repo, head, subject), memories, filesearch.Corpus(units, config.language)
-    )
+    blobs = filesearch.document_blobs(repo, head, layout.FOLDERS)
+    searched = frozenset((path, blob) for path, blob in blobs.items() if path.partition("/")[0] in KNOWLEDGE)
+    return Ground(rules, _standing(repo, head, blobs), blobs, (config.language, hash(searched)))
 
 
-def _standing(repo: Repository, head: str) -> tuple[Mapping[str, Any], ...]:
-    from docmem.filesearch import documents_at
-    from docmem.packet import path_id
+def shelf_at(settings: Settings, tenant: str, subject: str) -> Shelf:
+    """A subject's part of a repo at main's head. Raises `DocmemError`."""
+    from docmem import filesearch
 
-    return tuple(
-        {
-            "id": path_id(document.path),
-            "path": document.path,
-            "revision": head,
-            "folder": document.folder,
-            "text": shorten(document.text, _CHUNK),
+    repo, head = _opened(settings, tenant)
+    config, now = filesearch.config_at(repo, head), datetime.now(UTC)
+    memories = {
+        memory.path: memory
+        for memory in filesearch.memories_at(repo, head, subject)
+        if filesearch.is_current(memory, config, now)
+    }
+    passages = filesearch.Passages(config.language)
+    for memory in memories.values():
+        passages.add_memory(memory, head, now)
+    return Shelf(head, _profile(repo, head, subject), memories, passages)
+
+
+def library_of(settings: Settings, tenant: str, ground: Ground, old: Library | None) -> Library:
+    """A tenant's documents, to be searched; with an `old` library only what changed is read. Raises `DocmemError`."""
+    from docmem import filesearch
+
+    wanted = {path: blob for path, blob in ground.blobs.items() if path.partition("/")[0] in KNOWLEDGE}
+    if old is not None and (not old.parts or old.parts[0].language != ground.rules.language):
+        old = None
+    known = old.blobs if old is not None else {}
+    changed = {path: blob for path, blob in wanted.items() if known.get(path) != blob}
+    if old is not None and (len(old.parts) >= _PARTS or len(known) + len(changed) > 2 * len(wanted) + 100):
+        old, known, changed = None, {}, wanted
+    if old is not None and not changed:
+        return old
+    repo, _ = _opened(settings, tenant)
+    passages = filesearch.Passages(ground.rules.language)
+    room = _LIBRARY_BYTES - (old.cost if old is not None else 0)
+    for document, blob in filesearch.documents_in(repo, changed):
+        passages.add_document(document, ground.rules.revision, blob)
+        if passages.cost > room:
+            _log.warning(
+                "the documents of %s are too many to be searched in files: from %s on they aren't",
+                tenant,
+                document.path,
+            )
+            break
+        time.sleep(0)  # turns come first
+    return Library((*(old.parts if old is not None else ()), passages), {**known, **wanted})
+
+
+def page_of(settings: Settings, tenant: str, path: str, blob: str) -> Page:
+    """A document's text. Raises `DocmemError`."""
+    from docmem import files, git
+
+    repo, _ = _opened(settings, tenant)
+    return Page(files.parse_document(path, git.read_blob(repo.git_dir, blob)).text[: _CHUNK * CHUNKS + 1])
+
+
+def _standing(repo: Repository, head: str, blobs: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """What is shown of the documents whatever the goal is, a bounded part of each folder."""
+    from docmem.filesearch import documents_in
+
+    rows: list[Mapping[str, Any]] = []
+    for start in (*(f"{folder}/" for folder in ALWAYS), STRATEGY):
+        wanted = {
+            path: blob
+            for path, blob in blobs.items()
+            if path.startswith(start) and (start != STRATEGY or path[len(start) :].startswith((".md", "/")))
         }
-        for document in documents_at(repo, head, (*ALWAYS, "procedures"))
-        if document.folder in ALWAYS or document.path.startswith((f"{STRATEGY}.md", f"{STRATEGY}/"))
-    )
+        of_one: list[Mapping[str, Any]] = []
+        for document, _ in documents_in(repo, wanted):
+            of_one += _rows(document.path, document.text, head)
+            if len(of_one) > CHUNKS:
+                break
+        rows += of_one
+    return tuple(rows)
+
+
+def _rows(path: str, text: str, revision: str) -> list[Mapping[str, Any]]:
+    """A document as the index has it: in chunks, and of a long one no more than are shown."""
+    pieces = [text[at : at + _CHUNK] for at in range(0, min(len(text), _CHUNK * CHUNKS + 1), _CHUNK)]
+    folder = path.partition("/")[0]
+    return [
+        {"id": path_id(path), "path": path, "revision": revision, "folder": folder, "text": piece} for piece in pieces
+    ]
 
 
 def _profile(repo: Repository, head: str, subject: str) -> Mapping[str, Any] | None:
@@ -174,18 +489,3 @@ def _profile(repo: Repository, head: str, subject: str) -> Mapping[str, Any] | N
         "last_interaction_at": profile.last_interaction_at,
         "attributes": dict(profile.attributes),
     }
-
-
-def _hit(memory: Memory, revision: str, now: datetime) -> Hit:
-    age = max(0.0, (now - memory.valid_from).total_seconds()) if memory.valid_from else 0.0
-    return Hit(
-        id=memory.id,
-        path=memory.path,
-        revision=revision,
-        kind=memory.kind,
-        text=memory.text,
-        age=age,
-        since=memory.valid_from,
-        subject=memory.subject,
-        importance=memory.importance,
-    )

@@ -1,17 +1,23 @@
 """Search over the files of one commit, without Postgres: BM25 over stemmed paragraphs.
 
 For when the server is away, for documents, and to check what the index says. It ranks words only.
+The ranking is rank-bm25's `BM25Plus` with delta 0, over lists of where each word stands: that package keeps a
+dictionary a paragraph, which was ten times the text, and looks at each of them for each question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import heapq
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from docmem import files, git, layout, repository
 from docmem.config import Settings
-from docmem.errors import FormatError
+from docmem.errors import FormatError, NotFound
 from docmem.model import KINDS, Document, Kind, Memory
 from docmem.names import subject_key
 from docmem.packet import path_id
@@ -25,6 +31,8 @@ B = 0.25
 """How much BM25 minds length: on dated conversations .25 finds more than the usual .75 (evals/README.md)."""
 
 _K1 = 1.5
+_CONFIGS = 100
+"""Commits that changed `docmem.yaml` among which a good one is looked for."""
 
 
 def search(
@@ -43,23 +51,41 @@ def search(
     """The best `limit` files for a question, each with the paragraph (at most 500 characters) that answers it.
 
     Sees what `recall.search` sees, at `revision` (default: main's head), and says `degraded: "files"`. Files that
-    don't parse are left out. Raises `NotFound`, `InvalidName`, and `FormatError` for a broken `docmem.yaml`.
+    don't parse are left out; of a broken `docmem.yaml` the last good one holds. Raises `NotFound` and `InvalidName`.
     """
     repo = repository.open(settings, tenant)
     key = None if subject is None else subject_key(tenant, subject)
     at = repo.revision(revision) if revision else repo.head()
     if at is None:
         return SearchResult("files")
-    config = repo.snapshot(at).config
+    config = config_at(repo, at)
     memories = memories_at(repo, at, key) if kinds else iter(())
     moment = now or datetime.now(UTC)
-    shown = [
+    shown = (
         memory
         for memory in memories
         if memory.kind in kinds and agent in {None, memory.agent or agent} and is_current(memory, config, moment)
-    ]
-    units = [*memory_units(shown, at, moment), *document_units(repo, at, folders)]
-    return SearchResult("files", Corpus(units, config.language).ranked(query)[:limit])
+    )
+    found = Passages(config.language)
+    for memory in shown:
+        found.add_memory(memory, at, moment)
+    for document, blob in documents_in(repo, document_blobs(repo, at, folders)):
+        found.add_document(document, at, blob)
+    return SearchResult("files", ranked(query, [found], limit=limit))
+
+
+def config_at(repo: Repository, revision: str) -> TenantConfig:
+    """`docmem.yaml` at a revision; where it is broken the last good one before, as the index keeps it."""
+    try:
+        return repo.snapshot(revision).config
+    except (FormatError, NotFound):
+        pass
+    for commit in git.history(repo.git_dir, revision, paths=[layout.CONFIG], limit=_CONFIGS):
+        try:
+            return repo.snapshot(commit.id).config
+        except (FormatError, NotFound):
+            continue
+    return TenantConfig(format=layout.FORMAT)
 
 
 def memories_at(repo: Repository, revision: str, subject: str | None) -> Iterator[Memory]:
@@ -72,12 +98,25 @@ def memories_at(repo: Repository, revision: str, subject: str | None) -> Iterato
             continue
 
 
-def documents_at(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Document]:
-    """The documents of some folders that parse."""
-    for folder in folders:
-        for path, data in _contents(repo, revision, folder, "document"):
+def document_blobs(repo: Repository, revision: str, folders: Sequence[str]) -> dict[str, str]:
+    """Path to blob id of the documents in some folders."""
+    return {
+        path: blob
+        for folder in folders
+        for path, blob in sorted(git.files(repo.git_dir, revision, folder).items())
+        if layout.place(path).kind == "document"
+    }
+
+
+def documents_in(repo: Repository, blobs: Mapping[str, str]) -> Iterator[tuple[Document, str]]:
+    """Those of some documents that parse, and their blob ids, in order of their paths; one at a time in memory."""
+    paths: dict[str, list[str]] = {}
+    for path, blob in sorted(blobs.items()):
+        paths.setdefault(blob, []).append(path)
+    for blob, data in git.read_blobs(repo.git_dir, paths) if paths else ():
+        for path in paths[blob]:
             try:
-                yield files.parse_document(path, data)
+                yield files.parse_document(path, data), blob
             except FormatError:
                 continue
 
@@ -114,62 +153,179 @@ def _retention(retention: Retention, kind: Kind) -> timedelta | None:
     return keep[kind]
 
 
-Unit = tuple[Hit, str]
-"""A passage as it would be shown, and the words to find it by."""
+def memory_hit(memory: Memory, revision: str, now: datetime, text: str = "") -> Hit:
+    """A memory as recall finds it."""
+    return Hit(
+        id=memory.id,
+        path=memory.path,
+        revision=revision,
+        kind=memory.kind,
+        text=text,
+        age=max(0.0, (now - memory.valid_from).total_seconds()) if memory.valid_from else 0.0,
+        since=memory.valid_from,
+        subject=memory.subject,
+        thread=memory.source.thread,
+        turns=memory.source.turns,
+        importance=memory.importance,
+    )
 
 
-def memory_units(memories: Sequence[Memory], revision: str, now: datetime) -> Iterator[Unit]:
-    """The passages of memories."""
-    for memory in memories:
+_TIMES = 8
+"""Bits of an entry that say how often a word stands in a passage; those above say in which."""
+_MANY = (1 << _TIMES) - 1
+
+
+class Passages:
+    """The passages of files, and where in them each word stands: prepared once, compact, asked often."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.words = 0
+        self.cost = 0
+        """Bytes that it takes, about."""
+        self._files: list[tuple[Hit, str]] = []
+        self._file = array("I")
+        self._texts: list[str] = []
+        self._lengths = array("I")
+        self._places: dict[str, int | array[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add_memory(self, memory: Memory, revision: str, now: datetime) -> None:
+        """Add the passages of a memory."""
+        pieces = ((piece, project_memory(replace(memory, text=piece))) for piece in passages(memory.text))
+        self._add(memory_hit(memory, revision, now), "", pieces)
+
+    def add_document(self, document: Document, revision: str, blob: str) -> None:
+        """Add the passages of a document; `blob`: the id of its content."""
+        said = document.meta.get("verdict")
         hit = Hit(
-            id=memory.id,
-            path=memory.path,
+            id=path_id(document.path),
+            path=document.path,
             revision=revision,
-            kind=memory.kind,
+            kind="document",
             text="",
-            age=max(0.0, (now - memory.valid_from).total_seconds()) if memory.valid_from else 0.0,
-            since=memory.valid_from,
-            subject=memory.subject,
-            thread=memory.source.thread,
-            turns=memory.source.turns,
-            importance=memory.importance,
+            age=0.0,
+            verdict=None if said is None else str(said),
         )
-        for piece in passages(memory.text):
-            yield hit._replace(text=piece), project_memory(replace(memory, text=piece))
+        pieces = passages(document.text) or [document.title]
+        self._add(hit, blob, ((piece, f"{document.title} {piece}") for piece in pieces))
+
+    def _add(self, hit: Hit, blob: str, pieces: Iterable[tuple[str, str]]) -> None:
+        file = len(self._files)
+        self._files.append((hit, blob))
+        self.cost += 500
+        for text, found_by in pieces:
+            words = Counter(stems(found_by, language=self.language))
+            length = sum(words.values())
+            for word, times in words.items():
+                self._note(word, len(self._texts) << _TIMES | min(times, _MANY))
+            self._texts.append(text)
+            self._file.append(file)
+            self._lengths.append(length)
+            self.words += length
+            self.cost += 80 + len(text) * (1 if text.isascii() else 2)
+
+    def _note(self, word: str, entry: int) -> None:
+        # Most words stand in one passage, and a list of one is three times as large.
+        known = self._places.get(word)
+        if known is None:
+            self._places[word] = entry
+            self.cost += 180
+        elif isinstance(known, int):
+            self._places[word] = array("I", (known, entry))
+            self.cost += 80
+        else:
+            known.append(entry)
+            self.cost += 4
+
+    def places(self, word: str) -> Sequence[int]:
+        """Where a word stands: passages, each with how often, in one number."""
+        found = self._places.get(word, ())
+        return (found,) if isinstance(found, int) else found
+
+    def files_with(self, words: Iterable[str]) -> dict[str, int]:
+        """In how many files each word stands."""
+        return {word: len({self._file[entry >> _TIMES] for entry in self.places(word)}) for word in words}
+
+    def length(self, passage: int) -> int:
+        """Words of a passage."""
+        return self._lengths[passage]
+
+    def file(self, passage: int) -> tuple[Hit, str]:
+        """The file that a passage is of, as a hit without text, and its content's id (empty for a memory's)."""
+        return self._files[self._file[passage]]
+
+    def path(self, passage: int) -> str:
+        """The path of the file that a passage is of."""
+        return self._files[self._file[passage]][0].path
+
+    def hit(self, passage: int) -> Hit:
+        """A passage as it is found."""
+        file = self._file[passage]
+        last = passage + 1 == len(self) or self._file[passage + 1] != file
+        first = passage == 0 or self._file[passage - 1] != file
+        return self._files[file][0]._replace(text=self._texts[passage], starts=first, ends=last)
 
 
-def document_units(repo: Repository, revision: str, folders: Sequence[str]) -> Iterator[Unit]:
-    """The passages of documents."""
-    for document in documents_at(repo, revision, folders):
-        hit = Hit(id=path_id(document.path), path=document.path, revision=revision, kind="document", text="", age=0.0)
-        for piece in passages(document.text) or [document.title]:
-            yield hit._replace(text=piece), f"{document.title} {piece}"
+def asked(query: str, language: str) -> list[str]:
+    """The words of a question, each once."""
+    return list(dict.fromkeys(stems(query[:4_000], language=language)))
 
 
-class Corpus:
-    """Passages that can be ranked by a question: prepared once, asked often."""
+def ranked(
+    query: str,
+    parts: Sequence[Passages],
+    *,
+    limit: int,
+    serves: Callable[[Hit, str], bool] | None = None,
+    most: int = 1_000_000,
+) -> tuple[Hit, ...]:
+    """The best passages for a question, one a file, of the `limit` files that share most with it, best first.
 
-    def __init__(self, units: Sequence[Unit], language: str) -> None:
-        from rank_bm25 import BM25Plus
+    The parts are of one language and count as one. `serves`: whether a file (a hit without text, and its blob) may be
+    found. `most`: places of words to look at, rare words first: what stands everywhere tells little and costs most.
+    """
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return ()
+    size = sum(map(len, parts))
+    average = max(1.0, sum(part.words for part in parts) / size)
+    found: list[dict[int, _Score]] = [{} for _ in parts]
+    for word, standing in _rare_first(asked(query, parts[0].language), parts, most):
+        idf = math.log((size + 1) / standing)
+        for part, scores in zip(parts, found, strict=True):
+            for entry in part.places(word):
+                passage, times = entry >> _TIMES, entry & _MANY
+                norm = _K1 * (1 - B + B * part.length(passage) / average)
+                score, words = scores.get(passage, _NOTHING)
+                scores[passage] = score + idf * times * (_K1 + 1) / (norm + times), (*words, word)
+    best: dict[str, tuple[float, Passages, int, tuple[str, ...]]] = {}
+    for part, scores in zip(parts, found, strict=True):
+        for passage, (score, words) in scores.items():
+            path = part.path(passage)
+            known = best.get(path)
+            better = known is None or (score, -passage) > (known[0], -known[2])
+            if better and (serves is None or serves(*part.file(passage))):
+                best[path] = score, part, passage, words
+    top = heapq.nsmallest(limit, best.items(), key=lambda item: (-item[1][0], item[0]))
+    return tuple(
+        part.hit(passage)._replace(score=score, matched=len(words), shared=frozenset(words))
+        for _, (score, part, passage, words) in top
+    )
 
-        self._language = language
-        self._hits = [hit for hit, _ in units]
-        self._words = [stems(text, language=language) for _, text in units]
-        # Plus with delta 0 is BM25 with an idf that is never negative: Okapi's is, for words in half of few texts.
-        self._ranker = (
-            BM25Plus([of_one or [""] for of_one in self._words], k1=_K1, b=B, delta=0) if any(self._words) else None
-        )
 
-    def ranked(self, query: str) -> tuple[Hit, ...]:
-        """The best passage of each file, best file first, of those that share a word with the question."""
-        wanted = list(dict.fromkeys(stems(query[:4_000], language=self._language)))
-        if not wanted or self._ranker is None:
-            return ()
-        scores = [float(score) for score in self._ranker.get_scores(wanted)]
-        best: dict[str, Hit] = {}
-        for hit, words, score in zip(self._hits, self._words, scores, strict=True):
-            shared = frozenset(words).intersection(wanted)
-            known = best.get(hit.path)
-            if shared and (known is None or score > known.score):
-                best[hit.path] = hit._replace(score=score, matched=len(shared), shared=shared)
-        return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.path)))
+_Score = tuple[float, tuple[str, ...]]
+_NOTHING: _Score = (0.0, ())
+
+
+def _rare_first(wanted: Iterable[str], parts: Sequence[Passages], most: int) -> Iterator[tuple[str, int]]:
+    """The words that stand somewhere, and in how many passages, until so many places are looked at."""
+    standing = {word: sum(len(part.places(word)) for part in parts) for word in wanted}
+    looked_at = 0
+    for word in sorted((word for word in standing if standing[word]), key=lambda word: (standing[word], word)):
+        if looked_at and looked_at + standing[word] > most:
+            return
+        looked_at += standing[word]
+        yield word, standing[word]

@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -218,16 +218,14 @@ class Index:
     def _words(self, found: Sequence[Sequence[str]]) -> Words:
         lexemes = sorted({lexeme for _, lexeme in found})
         filler = self._filler({language for language, _ in found})
-        content = {
-            lexeme for language, lexeme in found if lexeme not in filler[language] and not _SMALL.fullmatch(lexeme)
-        }
+        content = (lexeme for language, lexeme in found if says_something(lexeme, filler[language]))
         return Words(tuple(lexemes), " | ".join(map(_quoted, lexemes)) or None, frozenset(content))
 
     def _filler(self, languages: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """The lexemes of filler.txt by language; asked once a process."""
         missing = [language for language in languages if language not in _fillers]
         if missing:
-            [rows] = self.run(Ask("filler", {"languages": missing, "filler": _filler()}))
+            [rows] = self.run(Ask("filler", {"languages": missing, "filler": filler_words()}))
             _fillers.update((row["language"], frozenset(row["lexemes"])) for row in rows)
         return _fillers
 
@@ -347,8 +345,13 @@ def _weighed(words: Words, weights: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
+def says_something(lexeme: str, filler: Collection[str]) -> bool:
+    """Whether a word of a goal is one of content: no filler, no small number."""
+    return lexeme not in filler and not _SMALL.fullmatch(lexeme)
+
+
 @cache
-def _filler() -> str:
+def filler_words() -> str:
     """The words of filler.txt; its first lines say what it is."""
     return files("docmem").joinpath("filler.txt").read_text(encoding="utf-8").partition("\n\n")[2]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -14,6 +16,7 @@ LIMIT = 500
 """Characters of a passage at most."""
 
 _WORD = re.compile(r"\w+")
+_UNSEEN = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
 _STOP = """
 a about after all am an and any are as at be been but by can could did do does for from had has have
@@ -24,9 +27,17 @@ why will with would you your s t
 
 
 def stems(text: str, *, language: str) -> list[str]:
-    """The words of a text, in order: case folded, stemmed where the language has a stemmer, without stop words."""
+    """The words of a text, in order: in one form (NFKC, case folded, without invisible characters), stemmed where the
+    language has a stemmer, without stop words."""
     stem = _stemmer(language)
-    return [stem(word) for word in _WORD.findall(text.casefold()) if word not in _stop_words()]
+    return [stem(word) for word in _WORD.findall(in_one_form(text)) if word not in _stop_words()]
+
+
+def in_one_form(text: str) -> str:
+    """NFKC, case folded, without the characters that are not seen: full-width letters are letters."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
 
 
 @cache
@@ -40,8 +51,14 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
     if language not in snowballstemmer.algorithms():
         return str
-    stemmer = snowballstemmer.stemmer(language)
-    stem: Callable[[str], str] = stemmer.stemWord
+    own = threading.local()
+
+    def stem(word: str) -> str:
+        # A stemmer keeps the word in itself while it works on it: one for each thread.
+        if not hasattr(own, "stemmer"):
+            own.stemmer = snowballstemmer.stemmer(language)
+        return str(own.stemmer.stemWord(word))
+
     return lru_cache(maxsize=50_000)(stem)
 
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
 
 from docmem import filesearch
 from docmem.config import Settings
@@ -87,6 +91,35 @@ def test_an_older_commit_can_be_searched(settings: Settings, tenant: str) -> Non
     put(settings, "acme", {one.path: None})
     assert found(settings, "tea") == []
     assert found(settings, "tea", revision=before) == ["Ana likes tea."]
+
+
+WORDS = ["tea", "boat", "train", "hotel", "refund", "seat", "Lisbon", "Porto"]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12), min_size=1, max_size=8),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True),
+    st.integers(0, 8),
+)
+def test_the_ranking_is_that_of_rank_bm25(texts: list[list[str]], question: list[str], cut: int) -> None:
+    parts = [filesearch.Passages("simple"), filesearch.Passages("simple")]
+    for number, words in enumerate(texts):
+        one = replace(memory(" ".join(words), number=number), valid_from=None, topic=None)
+        parts[number >= cut].add_memory(replace(one, path=f"{number}.md"), "r", NOW)
+    model = BM25Plus([[word.casefold() for word in words] for words in texts], k1=1.5, b=filesearch.B, delta=0)
+    scores = model.get_scores([word.casefold() for word in question])
+    wanted = {f"{number}.md": float(score) for number, score in enumerate(scores) if score > 0}
+    found = filesearch.ranked(" ".join(question), parts, limit=100)
+    assert {hit.path: hit.score for hit in found} == pytest.approx(wanted)
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_a_broken_config_leaves_the_last_good_one(settings: Settings, tenant: str) -> None:
+    good = b"format: 1\nlanguage: english\nagents: {default: {}}\n"
+    keep(settings, memory("Ana researches adoption agencies."))
+    put(settings, "acme", {"docmem.yaml": good})
+    put(settings, "acme", {"docmem.yaml": b"format: ["})
+    assert found(settings, "agency") == ["Ana researches adoption agencies."]
 
 
 def test_an_unknown_tenant_is_an_error(settings: Settings, tenant: str) -> None:

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from docmem import repository
+from docmem.assembly import requested
+from docmem.config import Settings
+from docmem.fallback import Fallback
+from docmem.files import render_memory
+from docmem.model import Memory
+from docmem.packet import Packet
+from docmem.passage import stems
+from tests.support.repos import memory, put
+from tests.support.waiting import wait_until
+
+NOW = datetime.now(UTC)
+CONFIG = b"format: 1\nlanguage: english\nagents: {default: {}}\n"
+
+
+def keep(
+    settings: Settings, *memories: Memory, files: Mapping[str, bytes | None] | None = None, tenant: str = "acme"
+) -> str:
+    changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in memories}
+    return put(settings, tenant, changed | dict(files or {}))
+
+
+@pytest.fixture
+def files(settings: Settings, tenant: str) -> Fallback:
+    return Fallback(replace(settings, embedding_model="none"))
+
+
+def packet(
+    files: Fallback, goal: str | None, *, tenant: str = "acme", who: str = "ana", documents: tuple[str, ...] = ()
+) -> Packet:
+    asked = requested(tenant, who, goal, agent=None, run=None, blocks=None, documents=documents)
+    made = files.packet(asked, wait=60)
+    assert made is not None
+    assert made.degraded == "files"
+    return made
+
+
+def shown(made: Packet) -> list[str]:
+    return [made.text[span.start : span.end] for span in made.spans]
+
+
+def test_a_failed_experiment_keeps_its_warning(settings: Settings, files: Fallback) -> None:
+    pages: dict[str, bytes | None] = {
+        "experiments/mail.md": b"---\nverdict: worked\n---\nOffering a refund by email.\n",
+        "experiments/phone.md": b"---\nverdict: failed\n---\nOffering a refund by phone.\n",
+    }
+    keep(settings, files=pages)
+    text = packet(files, "offering a refund by phone or email").text
+    assert "- worked, a template: Offering a refund by email. [experiments/mail.md]\n" in text
+    assert "- failed, a warning: Offering a refund by phone. [experiments/phone.md]\n" in text
+
+
+def test_a_goal_that_is_about_nothing_here_finds_nothing(settings: Settings, files: Fallback) -> None:
+    """By the rule of the index: filler, small numbers and what stands everywhere tell nothing."""
+    others = [memory(f"Tom likes the walk number {number}.", number=number) for number in range(10)]
+    keep(settings, memory("Please check the weather with Tom."), *others, files={"docmem.yaml": CONFIG})
+    assert shown(packet(files, "Could you please check this for me and let me know?")) == []
+    assert shown(packet(files, "Is Tom 3?")) == []
+    assert shown(packet(files, "How is the weather?")) == ["Please check the weather with Tom."]
+
+
+def test_what_is_reverted_is_gone_and_what_is_new_is_there(settings: Settings, files: Fallback) -> None:
+    wrong, right = memory("Has a boat called Ulysses."), memory("Has a boat called Nemo.")
+    keep(settings, wrong, files={"knowledge/boats.md": b"Boats sink.\n", "knowledge/birds.md": b"Birds fly.\n"})
+    assert {wrong.text, "Boats sink."} <= set(shown(packet(files, "boat")))
+    head = keep(settings, right, files={wrong.path: None, "knowledge/boats.md": b"Boats swim.\n"})
+    wait_until(lambda: {*shown(packet(files, "boat"))} == {right.text, "Boats swim."})
+    assert {span.revision for span in packet(files, "birds").spans} == {head}
+    put(settings, "acme", {"knowledge/boats.md": None})
+    wait_until(lambda: shown(packet(files, "boat")) == [right.text])
+
+
+def test_a_broken_config_leaves_the_last_good_one(settings: Settings, files: Fallback) -> None:
+    small = CONFIG + b"policies: {budgets: {facts: 1}}\n"
+    keep(settings, memory("Likes tea."), memory("Drinks tea."), files={"docmem.yaml": small})
+    assert len(packet(files, "tea").spans) == 1
+    put(settings, "acme", {"docmem.yaml": b"format: [1\n"})
+    put(settings, "acme", {"docmem.yaml": b"agents: nobody\n"})
+    assert len(packet(files, "tea").spans) == 1
+    assert len(packet(Fallback(settings), "tea").spans) == 1
+
+
+def test_documents_asked_for_by_path_are_shown(settings: Settings, files: Fallback) -> None:
+    keep(settings, files={"corpus/a.md": b"First.\n", "steering/b.md": b"Be kind.\n", "knowledge/c.md": b"Third.\n"})
+    made = packet(files, None, documents=("knowledge/c.md", "corpus/none.md", "corpus/a.md"))
+    assert shown(made) == ["Be kind.", "Third.", "First."]
+
+
+def test_a_tenants_documents_are_kept_once_for_all_its_subjects(settings: Settings, files: Fallback) -> None:
+    words = [f"word{number % 300} thing{number}" for number in range(4_000)]
+    pages: dict[str, bytes | None] = {
+        f"knowledge/{at}.md": " ".join(words[at * 20 : at * 20 + 20]).encode() for at in range(200)
+    }
+    keep(settings, *(memory("Likes tea.", who=f"u{number}") for number in range(8)), files=pages)
+    assert "word7 " in packet(files, "word7", who="u0").text
+    alone = files.kept_bytes
+    for number in range(8):
+        assert "word7 " in packet(files, "word7", who=f"u{number}").text
+    assert files.kept_bytes < 1.2 * alone
+
+
+def test_what_is_kept_of_all_tenants_is_bounded(settings: Settings, tenant: str) -> None:
+    files = Fallback(settings, keep_bytes=150_000)
+    for number in range(6):
+        name = f"t{number}"
+        repository.create(settings, name)
+        keep(settings, memory(f"Likes tea {number}.", tenant=name), tenant=name, files={
+            f"knowledge/{page}.md": f"Tea of {name}, {page}. {'Leaf. ' * 100}".encode() for page in range(40)
+        })  # fmt: skip
+        assert f"Likes tea {number}." in packet(files, "tea", tenant=name).text
+    assert 0 < files.kept_bytes <= 150_000
+    assert "Likes tea 0." in packet(files, "tea", tenant="t0").text
+
+
+def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallback) -> None:
+    asked = requested("nobody", "ana", "tea", agent=None, run=None, blocks=None, documents=())
+    assert files.packet(asked, wait=60) is None
+
+
+def test_letters_of_another_form_are_the_same_letters() -> None:
+    assert stems("ＺＥＢＲＡ zeb\u202era", language="simple") == ["zebra", "zebra"]
