@@ -155,8 +155,8 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     budgets = rules.budgets
     choose = partial(by_recency if request.goal is None else judge, weights=rules.weights, used=gathered.used)
 
-    def chosen(of: Iterable[Hit], limit: int) -> list[Entry]:
-        hits = choose(list(of), limit=limit)
+    def chosen(of: Sequence[Hit], limit: int) -> list[Entry]:
+        hits = choose(of, limit=limit) if of else ()
         return [_entry(hit, question=request.goal, language=rules.language) for hit in hits]
 
     def documents(*folders: str) -> list[Hit]:
@@ -181,24 +181,21 @@ def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -
         "cosine": None if hit.cosine is None else round(hit.cosine, 4),
         "importance": hit.importance,
     }
-    text, key, is_document = hit.text, "", hit.kind == "document"
-    starts, ends = hit.starts, hit.ends
-    if not is_document:
-        text = shorten(text, _MEMORY_CHARS)
-    elif question and len(text) > LIMIT:
+    if hit.kind != "document":
+        text = shorten(hit.text, _MEMORY_CHARS)
+        return Entry(text, hit.id, hit.path, hit.revision, when=hit.since, since=hit.since, signals=signals)
+    text, starts, ends = hit.text, hit.starts, hit.ends
+    if question and len(text) > LIMIT:
         found = best(text, question, language=language)
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
-    if is_document and hit.path.startswith("experiments/"):
-        key = verdict(hit.verdict)
     return Entry(
         text,
         id=hit.id,
         path=hit.path,
         revision=hit.revision,
-        key=key,
-        label=hit.path if is_document else "",
-        when=None if is_document else hit.since,
-        multiline=is_document,
+        key=verdict(hit.verdict) if hit.path.startswith("experiments/") else "",
+        label=hit.path,
+        multiline=True,
         since=hit.since,
         signals=signals,
         starts=starts,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -70,13 +71,23 @@ _CORE = ("label", "preferred_language", "locale", "lifecycle_stage", "last_inter
 
 # One match a token: the common tokenizers cut English words after about five letters, numbers after three digits.
 _ASCII = re.compile(r"[A-Za-z]{1,5}|[0-9]{1,3}|[ \t]{8}|[^A-Za-z0-9 \t\u0080-\U0010ffff]")
+# The same for a text of ASCII alone, in a third of the time: each character as its class, and what is one token as one.
+_CLASSES = str.maketrans(
+    {
+        char: "a" if char.isalpha() else "0" if char.isdigit() else " " if char in " \t" else "."
+        for char in map(chr, range(128))
+    }
+)
+_ONE_TOKEN = ("aaaaa", "000", " " * 8, "aaaa", "aaa", "aa", "00")
 _ALPHABET = re.compile(r"[\u0080-\u058f]+")
 _SCRIPT = re.compile(r"[\u0590-\u1fff\u3000-\ud7ff]+")
 _OTHER = re.compile(r"[\u2000-\u2fff\ud800-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+_NONE: Mapping[str, float | None] = MappingProxyType({})
+
+
+class Span(NamedTuple):
     """Where an entry's text stands in `Packet.text`, and the file and commit it came from.
 
     And why it stands there: its block, since when it is so, what its line costs in tokens, and what recall saw in it.
@@ -90,7 +101,7 @@ class Span:
     block: Block = "facts"
     since: datetime | None = None
     cost: int = 0
-    signals: Mapping[str, float | None] = field(default_factory=dict)
+    signals: Mapping[str, float | None] = _NONE
 
     def as_json(self) -> dict[str, Any]:
         """As in `inject --json`."""
@@ -107,9 +118,6 @@ class Span:
         age = None if self.since is None else round((now - self.since).total_seconds() / 86_400, 2)
         why = {"block": self.block, "age_days": age, "tokens": self.cost, "signals": dict(self.signals)}
         return self.as_json() | why
-
-
-_NONE: Mapping[str, float | None] = MappingProxyType({})
 
 
 class Entry(NamedTuple):
@@ -191,9 +199,12 @@ def path_id(path: str) -> str:
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, rather too many than too few. Additive: lines may be counted one by one."""
-    tokens = len(_ASCII.findall(text))
     if text.isascii():
-        return tokens
+        counted = text.translate(_CLASSES)
+        for run in _ONE_TOKEN:
+            counted = counted.replace(run, ".")
+        return len(counted) - counted.count(" ")
+    tokens = len(_ASCII.findall(text))
     tokens += sum((3 * len(run) + 3) // 5 for run in _ALPHABET.findall(text))
     tokens += sum((4 * len(run) + 2) // 3 for run in _SCRIPT.findall(text))
     return tokens + 3 * len(_OTHER.findall(text))
@@ -240,18 +251,17 @@ def persona(
     values += [(key, attributes[key]) for key in order]
     path, revision = str(profile["path"]), str(profile["revision"])
     id = path_id(path)
+    said = ((key, _value(value)) for key, value in values if value is not None)
     return tuple(
-        Entry(
-            text=shorten(one_line(clean(_value(value))[0]), value_characters),
-            key=shorten(one_line(clean(key)[0]), _KEY_MAX),
-            id=id,
-            path=path,
-            revision=revision,
-            label="profile",
-        )
-        for key, value in values
-        if value is not None and _value(value).strip()
+        Entry(shorten(one_line(clean(value)[0]), value_characters), id, path, revision, _key(key), "profile")
+        for key, value in said
+        if value.strip()
     )[:limit]
+
+
+@lru_cache(maxsize=1_024)
+def _key(name: str) -> str:
+    return shorten(one_line(clean(name)[0]), _KEY_MAX)
 
 
 def _value(value: Any) -> str:
@@ -304,7 +314,7 @@ class _Page:
     under_preamble: bool = False
 
     def __post_init__(self) -> None:
-        self.closing = self._count(CLOSE)
+        self.closing = self._fixed(CLOSE)
 
     def add(self, tier: Tier) -> None:
         self.omitted += tier.more
@@ -312,7 +322,7 @@ class _Page:
             return
         share = self.blocks.get(tier.block, int(self.budget * _SHARE.get(tier.block, 1.0)))
         opening = self._opening(tier.block)
-        opening_cost = self._count(opening)
+        opening_cost = self._fixed(opening)
         room = min(share, self.budget - self.closing - self.tokens) - opening_cost
         shown = 0
         for at, entry in enumerate(tier.entries):
@@ -324,7 +334,7 @@ class _Page:
                 continue
             cost = self._count(line.text)
             follows = tier.whole and at + 1 < len(tier.entries)
-            fits = cost <= room - (self._count(_GAP) if follows else 0)
+            fits = cost <= room - (self._fixed(_GAP) if follows else 0)
             if not fits and not tier.whole:
                 self.omitted += 1
                 continue
@@ -357,7 +367,7 @@ class _Page:
         if written:
             self.text.append(_GAP)
             self.length += len(_GAP)
-            self.tokens += self._count(_GAP)
+            self.tokens += self._fixed(_GAP)
 
     def packet(self) -> Packet:
         if not self.spans:
@@ -373,6 +383,10 @@ class _Page:
     def _count(self, text: str) -> int:
         return count_tokens(text, self.tokenizer)
 
+    def _fixed(self, text: str) -> int:
+        """Tokens of what every packet says alike."""
+        return _estimated_once(text) if self.tokenizer is None else self.tokenizer(text)
+
     def _opening(self, block: Block) -> str:
         parts = [] if self.spans else [OPEN]
         if block != "steering" and not self.under_preamble:
@@ -381,19 +395,9 @@ class _Page:
 
     def _write(self, opening: str, line: _Line, entry: Entry, *, block: Block, cost: int) -> None:
         at = self.length + len(opening) + len(line.start)
-        self.spans.append(
-            Span(
-                start=at,
-                end=at + len(line.shown),
-                id=entry.id,
-                path=entry.path,
-                revision=entry.revision,
-                block=block,
-                since=entry.since or entry.when,
-                cost=cost,
-                signals=entry.signals,
-            )
-        )
+        since = entry.since or entry.when
+        end = at + len(line.shown)
+        self.spans.append(Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.signals))
         self.text += (opening, line.text)
         self.length += len(opening) + len(line.text)
         self.tokens += cost
@@ -440,16 +444,24 @@ def _line(entry: Entry, year: int, *, most: int | None = None) -> _Line | None:
 
 def _marks(entry: Entry, shown: str) -> set[str]:
     """What tells an entry from another: a memory's id, and what is said (under its key, for an attribute)."""
-    said = f"{entry.key}:{normalized(shown)}"
+    plain = shown.isascii() and not entry.multiline  # nearly every text, and one line already
+    said = f"{entry.key}:{shown.lower() if plain else normalized(shown)}"
     return {said} if entry.key or entry.multiline or not entry.id else {said, entry.id}
 
 
 def _label(entry: Entry, year: int) -> str:
-    name = (shorten(one_line(clean(entry.label)[0]), _PATH_MAX) if entry.label else "") or entry.id[:4]
-    if entry.when is None:
+    name = (_named(entry.label) if entry.label else "") or entry.id[:4]
+    when = entry.when
+    if when is None:
         return name
-    day = f"{entry.when.day} {_MONTHS[entry.when.month - 1]}"
-    return f"{name}, {day}" if entry.when.year == year else f"{name}, {day} {entry.when.year}"
+    day = f"{name}, {when.day} {_MONTHS[when.month - 1]}"
+    return day if when.year == year else f"{day} {when.year}"
 
 
+@lru_cache(maxsize=1_024)
+def _named(label: str) -> str:
+    return shorten(one_line(clean(label)[0]), _PATH_MAX)
+
+
+_estimated_once = lru_cache(maxsize=64)(estimate_tokens)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
