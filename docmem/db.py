@@ -7,6 +7,7 @@ cached across tenants gave small ones 0 rows without an error.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from docmem.sql import load
 
 Role: TypeAlias = Literal["reader", "sync", "owner"]
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The schema this version reads and writes: the number of its last migration."""
 
 MIN_POSTGRES = 150000
@@ -157,13 +158,11 @@ def run(
     Nothing in it takes longer than `seconds`. `connection` is in autocommit; in a transaction, that one's view holds.
     psycopg's errors pass as they are.
     """
-    limit = f"{max(1, math.ceil(seconds * 1000))}ms"
     with psycopg.ClientCursor(connection, row_factory=dict_row) as cursor:
         alone = connection.info.transaction_status == pq.TransactionStatus.IDLE
         one_view = alone and len(statements) > 1 and not writes
         texts = [_SQL()["one_view"]] if one_view else []
-        texts += [cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})]
-        texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
+        texts += _texts(cursor, tenant, statements, seconds)
         cursor.execute("\n;\n".join(texts).encode())
         if one_view:
             cursor.nextset()
@@ -171,6 +170,46 @@ def run(
         while cursor.nextset():
             found.append(cursor.fetchall() if cursor.description else [])
         return found
+
+
+def answer(
+    connection: psycopg.Connection[Any],
+    tenant: str,
+    statement: tuple[str, Mapping[str, Any]],
+    *,
+    seconds: float,
+) -> Any:
+    """What the one JSON value says that a statement gives: `run` for what each turn asks.
+
+    libpq does it in one call here, outside of the interpreter's lock. psycopg's cursor, which also waits for the
+    interrupt of a terminal, took longer to fetch the answer than Postgres to make half of it. psycopg's errors pass as
+    they are.
+    """
+    texts = _texts(psycopg.ClientCursor(connection), tenant, [statement], seconds)
+    result = connection.pgconn.exec_("\n;\n".join(texts).encode())
+    if result.status == pq.ExecStatus.TUPLES_OK:
+        found = result.get_value(0, 0)
+        return None if found is None else json.loads(found)
+    said = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message).decode(errors="replace")
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    if connection.pgconn.status == pq.ConnStatus.BAD:
+        raise psycopg.OperationalError(said)
+    try:
+        kind = psycopg.errors.lookup(state)
+    except KeyError:  # a state of an extension, or of a newer Postgres
+        kind = psycopg.DatabaseError
+    raise kind(said)
+
+
+def _texts(
+    cursor: psycopg.ClientCursor[Any],
+    tenant: str,
+    statements: Sequence[tuple[str, Mapping[str, Any]]],
+    seconds: float,
+) -> list[str]:
+    limit = f"{max(1, math.ceil(seconds * 1000))}ms"
+    setting = cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})
+    return [setting, *(cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements)]
 
 
 def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> ConnectionPool[Any]:

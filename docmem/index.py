@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, TypeVar
+from itertools import repeat
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.rows import DictRow
@@ -43,6 +44,8 @@ _CANDIDATES = 200
 """Texts that the words' weights choose from: recall@10 .66 from 30, .67 from 100 as from all."""
 _NEXT, _NEXT_BUT_ONE = 0.3, 0.2
 """Shares of its own strength that a text lends to its neighbours."""
+_LONGEST = 1e11
+"""Seconds that the database can still count back from today."""
 _TRIES = 10
 _CLOSE_SECONDS = 10.0
 
@@ -75,6 +78,31 @@ class Frequencies:
     in_texts: Mapping[str, int] = field(default_factory=dict)
 
 
+class Memory(NamedTuple):
+    """A memory as it is shown. `age`: seconds since `since`, by the database's clock."""
+
+    id: str
+    path: str
+    revision: str
+    kind: str
+    text: str
+    age: float
+    since: datetime
+    subject: str
+    thread: str | None
+    turns: tuple[str, ...]
+    importance: int
+
+
+class Match(NamedTuple):
+    """A memory that a question found. `strength`: the sum of what the lexemes of it that it `shared` count, or, found
+    by its vector (`shared` None), the cosine."""
+
+    memory: Memory
+    strength: float
+    shared: frozenset[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the words of a question found: memories and documents, each best first, and how common the words are.
@@ -85,7 +113,7 @@ class Found:
 
     words: Words = field(default_factory=Words)
     common: Frequencies = field(default_factory=Frequencies)
-    memories: Sequence[Mapping[str, Any]] = ()
+    memories: Sequence[Match] = ()
     documents: Sequence[Mapping[str, Any]] = ()
 
 
@@ -97,11 +125,11 @@ class Read:
     profile: Mapping[str, Any] | None = None
     standing: Sequence[Mapping[str, Any]] = ()
     documents: Sequence[Mapping[str, Any]] = ()
-    preferences: Sequence[Mapping[str, Any]] = ()
-    recent: Sequence[Mapping[str, Any]] = ()
+    preferences: Sequence[Memory] = ()
+    recent: Sequence[Memory] = ()
     used: Sequence[str] = ()
     found: Found = field(default_factory=Found)
-    near: Sequence[Mapping[str, Any]] = ()
+    near: Sequence[Match] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +151,10 @@ class Scope:
         }
 
     def request(self) -> dict[str, Any]:
-        """As `docmem.read` names them."""
-        return {"subject": self.subject, "agent": self.agent, "retention": dict(self.retention)}
+        """As `docmem.found` names them."""
+        limits = {kind: min(limit, _LONGEST) for kind, limit in self.retention.items() if limit is not None}
+        kept = {"limited": list(limits), "kept": list(limits.values())}
+        return {"subject": self.subject, "agent": self.agent, "kinds": self.kinds, **kept}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +191,17 @@ class Index:
     def read(self, request: Mapping[str, Any], *asks: Ask) -> tuple[Read, list[list[DictRow]]]:
         """The parts of the function `docmem.read` that are asked for, and the rows of other statements, at once.
 
-        What a request holds stands at that function, in the schema; its `search` is `searching`, its `near` `nearing`.
-        An empty one is the tenant's row. Raises `Moved` like `run`.
+        What a request holds stands at that function, in the schema; its `found` is `Scope.request` with `recent`,
+        `searching` and `nearing`. An empty one is the tenant's row. Raises `Moved` like `run`.
         """
-        [[row], *found] = self._together(Ask("read", {"request": json.dumps(request)}), *asks)
-        answer: dict[str, Any] = row["read"]
+        ask = Ask("read", {"request": json.dumps(request)})
+        answer: dict[str, Any]
+        rows: list[list[DictRow]] = []
+        if asks:
+            [[row], *rows] = self._together(ask, *asks)
+            answer = row["read"]
+        else:
+            answer = db.answer(self._connection, self._tenant, (_SQL()[ask.name], ask.values), seconds=self._left())
         self._see((answer["tenant"] or {}).get("revision"))
         profile = answer["profile"]
         if profile is not None and profile["last_interaction_at"] is not None:
@@ -175,35 +211,48 @@ class Index:
             profile=profile,
             standing=_dated(answer["standing"]),
             documents=_dated(answer["documents"]),
-            preferences=_dated(answer["preferences"]),
-            recent=_dated(answer["recent"]),
             used=answer["used"] or (),
-            found=self._found(answer["found"]) if answer["found"] else Found(),
-            near=_dated(answer["near"]),
         )
-        return read, found
+        if answer["found"] is not None:
+            read = self._with_memories(read, answer["found"], request["found"]["subject"])
+        return read, rows
 
     def write(self, *asks: Ask) -> list[list[DictRow]]:
         """`run` for what writes: each statement sees what was committed before it."""
         return self._together(*asks, writes=True)
 
     def _together(self, *asks: Ask, writes: bool = False) -> list[list[DictRow]]:
-        left = max(0.001, self._deadline - time.monotonic())
         statements = [(_SQL()[ask.name], ask.values) for ask in asks]
-        return db.run(self._connection, self._tenant, statements, seconds=left, writes=writes)
+        return db.run(self._connection, self._tenant, statements, seconds=self._left(), writes=writes)
+
+    def _left(self) -> float:
+        return max(0.001, self._deadline - time.monotonic())
 
     def _see(self, revision: str | None) -> None:
         if self._seen is not _UNSEEN and revision != self._seen:
             raise Moved
         self._seen = revision
 
-    def _found(self, answer: Mapping[str, Any]) -> Found:
-        lexemes = answer["lexemes"]
-        return Found(
-            words=self._words(answer["words"]),
-            common=Frequencies(answer["sampled"], in_memories=dict(zip(lexemes, answer["in_memories"], strict=True))),
-            memories=_dated(answer["memories"]),
+    def _with_memories(self, read: Read, answer: Mapping[str, Any], subject: str) -> Read:
+        known = _memories(answer["memories"], now=datetime.fromisoformat(answer["now"]), subject=subject)
+        lexemes = answer["lexemes"] or ()
+        by_words = [
+            Match(known[id], strength, frozenset([lexemes[n - 1] for n in shared]))
+            for id, strength, shared in answer["by_words"] or ()
+        ]
+        common = dict(zip(lexemes, answer["in_memories"] or (), strict=False))
+        found = Found(
+            words=self._words(answer["words"] or ()),
+            common=Frequencies(answer["sampled"], in_memories=common),
+            memories=by_words,
             documents=_dated(answer["documents"]),
+        )
+        return replace(
+            read,
+            preferences=[known[id] for id in answer["preferences"] or ()],
+            recent=[known[id] for id in answer["recent"] or ()],
+            near=[Match(known[id], strength) for id, strength in answer["near"] or ()],
+            found=found,
         )
 
     def tenant(self) -> Mapping[str, Any] | None:
@@ -248,7 +297,7 @@ class Index:
 
     def by_words(
         self, scope: Scope, folders: Sequence[str], words: Words, weights: Mapping[str, float], *, limit: int
-    ) -> tuple[list[DictRow], list[DictRow]]:
+    ) -> tuple[list[Match], list[DictRow]]:
         """Memories and documents of all of a tenant, by what the lexemes in them weigh: see `Found`."""
         values = {**_weighed(words, weights), "limit": limit}
         near = {"folders": list(folders), "next": _NEXT, "next_but_one": _NEXT_BUT_ONE}
@@ -258,13 +307,16 @@ class Index:
         if folders:
             asks.append(Ask("documents_by_words", {**values, **near}))
         found = iter(self.run(*asks))
-        return next(found) if scope.kinds else [], next(found) if folders else []
+        memories = next(found) if scope.kinds else []
+        return _matches(memories), next(found) if folders else []
 
-    def memories_recent(self, scope: Scope, *, limit: int) -> Sequence[Mapping[str, Any]]:
+    def memories_recent(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Newest first."""
         if scope.subject is None:
-            return self._rows("memories_recent", limit=limit, **scope.parameters())
-        return self.read({**scope.request(), "recent": list(scope.kinds), "at_most": limit})[0].recent
+            return [
+                match.memory for match in _matches(self._rows("memories_recent", limit=limit, **scope.parameters()))
+            ]
+        return self.read({"found": {**scope.request(), **recent(scope.kinds, limit=limit)}})[0].recent
 
     def document_paths(self) -> list[str]:
         """All documents' paths, sorted."""
@@ -279,16 +331,12 @@ _SMALL = re.compile("[0-9]{1,2}|[\u3041-\u309f]+")
 """Numbers of a date, and Hiragana, which are the endings of words."""
 
 
-def searching(
-    scope: Scope, folders: Sequence[str], text: str, languages: Sequence[str], *, limit: int
-) -> dict[str, Any]:
-    """The `search` of a request to `Index.read`: what the words of a question find of a subject's, and in documents."""
+def searching(folders: Sequence[str], text: str, languages: Sequence[str], *, limit: int) -> dict[str, Any]:
+    """Of a request's `found`: what the words of a question find of a subject's memories, and in documents."""
     return {
-        **scope.request(),
-        "kinds": list(scope.kinds),
-        "folders": list(folders),
+        "folders": folders,
         "question": text,
-        "languages": list(languages),
+        "languages": languages,
         "sample": _SAMPLE,
         "candidates": _CANDIDATES,
         "best": limit,
@@ -297,10 +345,14 @@ def searching(
     }
 
 
-def nearing(scope: Scope, vector: Sequence[float], *, set: str, limit: int) -> dict[str, Any]:
-    """The `near` of a request to `Index.read`: the memories of a subject that are nearest to a vector."""
-    near = {"vector": _halfvec(vector), "set": set, "best": limit}
-    return {**scope.request(), "kinds": list(scope.kinds), **near}
+def nearing(vector: Sequence[float], *, set: str, floor: float, limit: int) -> dict[str, Any]:
+    """Of a request's `found`: the memories of a subject that are nearest to a vector, no cosine below `floor`."""
+    return {"vector": _halfvec(vector), "set": set, "floor": floor, "best": limit}
+
+
+def recent(kinds: Sequence[str], *, limit: int) -> dict[str, Any]:
+    """Of a request's `found`: the newest memories of some kinds."""
+    return {"recent": kinds, "at_most": limit}
 
 
 def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, set: str, limit: int) -> tuple[Ask, ...]:
@@ -318,10 +370,35 @@ def nearest(scope: Scope, folders: Sequence[str], vector: Sequence[float], *, se
     return tuple(asks)
 
 
-def near(asks: Sequence[Ask], found: Sequence[list[DictRow]]) -> tuple[list[DictRow], list[DictRow]]:
+def near(asks: Sequence[Ask], found: Sequence[list[DictRow]]) -> tuple[list[Match], list[DictRow]]:
     """Memories and documents out of the rows of `nearest`, each nearest first; `strength` is the cosine."""
     rows = dict(zip((ask.name for ask in asks), found, strict=True))
-    return rows.get("memories_by_vector", []), rows.get("documents_by_vector", [])
+    return _matches(rows.get("memories_by_vector", [])), rows.get("documents_by_vector", [])
+
+
+def _memories(columns: Sequence[Sequence[Any]] | None, *, now: datetime, subject: str) -> dict[str, Memory]:
+    """Memories by id, out of what `docmem.found` says column by column."""
+    if columns is None or columns[0] is None:
+        return {}
+    ids, paths, revisions, kinds, texts, dates, threads, turns, importance = columns
+    since = list(map(datetime.fromisoformat, dates))
+    ages = [(now - date).total_seconds() for date in since]
+    rows = zip(
+        ids, paths, revisions, kinds, texts, ages, since, repeat(subject), threads, map(tuple, turns), importance
+    )
+    return dict(zip(ids, map(Memory._make, rows), strict=True))
+
+
+def _matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
+    """What statements of index.sql find, whose columns are named like the fields of `Memory` and `Match`."""
+    return [
+        Match(
+            Memory._make(tuple(row[name]) if name == "turns" else row[name] for name in Memory._fields),
+            row.get("strength", 0.0),
+            None if row.get("shared") is None else frozenset(row["shared"]),
+        )
+        for row in rows
+    ]
 
 
 def _dated(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:

@@ -27,11 +27,11 @@ from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
-from docmem.index import Ask, Index, IndexFailed, Reader
+from docmem.index import Ask, Index, IndexFailed, Reader, Scope, recent
 from docmem.listener import Listener, name_of
 from docmem.names import agent_name
 from docmem.packet import Packet, Tokenizer
-from docmem.recall import ARM, KNOWLEDGE, Policies, Question, answer, asking, from_rows, policies, telling
+from docmem.recall import KNOWLEDGE, Policies, Question, answer, asking, of_recent, policies, telling
 from docmem.recorder import Recorder, given_now
 
 TURN_TIMEOUT = 0.2
@@ -429,9 +429,9 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
         folders = KNOWLEDGE if rules.documents else ()
         question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, folders, is_goal=True)
         asked = asking(question, rules, vector)
-        wanted |= asked.request
+        wanted["found"] |= asked.request
     read, nearby = index.read(wanted, *(asked.nearest if asked else ()))
-    found, degraded = from_rows(read.recent, rules, limit=_PREFERENCES), None
+    found, degraded = of_recent(read.recent, rules, limit=_PREFERENCES), None
     if asked is not None:
         result = answer(asked, rules, read, nearby)
         found = telling(result.hits)
@@ -441,7 +441,7 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
         standing=read.standing,
         asked=read.documents,
         profile=read.profile,
-        preferences=from_rows(read.preferences, rules, limit=_PREFERENCES),
+        preferences=of_recent(read.preferences, rules, limit=_PREFERENCES),
         found=found,
         used=frozenset(read.used),
         degraded=degraded,
@@ -450,19 +450,20 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
 
 def _wanted(request: Request, rules: Policies) -> dict[str, Any]:
     """What is read by its key, as `docmem.read` names it."""
+    of_memories = Scope(request.subject, request.agent, (), rules.retention).request()
+    if "preferences" in request.blocks:
+        of_memories |= {"preferences": True, "at_most": _PREFERENCES}
+    if request.recalls and request.goal is None:
+        of_memories |= recent(FACTS + EPISODES, limit=_PREFERENCES)
     wanted: dict[str, Any] = {
         "subject": request.subject,
         "agent": request.agent,
-        "retention": dict(rules.retention),
         "chunks": CHUNKS + 1,  # one more says that there are more
-        "at_most": max(ARM, _PREFERENCES),
         "folders": [block for block in ALWAYS if block in request.blocks],
         "strategy": STRATEGY if "strategy" in request.blocks else None,
         "persona": "persona" in request.blocks,
-        "preferences": "preferences" in request.blocks,
+        "found": of_memories,
     }
-    if request.recalls and request.goal is None:
-        wanted["recent"] = FACTS + EPISODES
     if request.documents:
         wanted["paths"] = request.documents
     if request.run is not None and request.recalls and rules.weights.stale_runs:

@@ -40,7 +40,7 @@ from docmem import db, git, layout, names, postgres, repository
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.files import render_memory
-from docmem.index import Index, Reader
+from docmem.index import Index, Reader, Scope, recent
 from docmem.model import Memory
 from docmem.repository import Repository
 from docmem_sync.drop import drop
@@ -143,10 +143,11 @@ class Watcher(threading.Thread):
 
 def _look(index: Index) -> list[str]:
     """What each row of the person says it is at: the profile and the memories by one call, the document by another."""
-    person, _ = index.read({"subject": ANA, "persona": True, "recent": ["fact"], "at_most": 100})
+    facts = {**Scope(ANA, None, (), {}).request(), **recent(["fact"], limit=100)}
+    person, _ = index.read({"subject": ANA, "persona": True, "found": facts})
     document, _ = index.read({"paths": ["knowledge/at.md"], "chunks": 9})
     said = [person.profile["label"]] if person.profile else []
-    said += [row["text"] for row in (*person.recent, *document.documents)]
+    said += [memory.text for memory in person.recent] + [row["text"] for row in document.documents]
     return [text.strip(" .\n").rpartition("at ")[2] for text in said]
 
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,14 +148,14 @@ class Asker:
 
         def ask(index: Index) -> list[str]:
             started = time.perf_counter()
-            memories: Sequence[Mapping[str, Any]]
             if subject is None:
                 asks = nearest(scope, (), vector, set=self.name, limit=K)
-                memories, _ = near(asks, index.run(*asks))
+                matches, _ = near(asks, index.run(*asks))
             else:
-                memories = index.read({"near": nearing(scope, vector, set=self.name, limit=K)})[0].near
+                wanted = scope.request() | nearing(vector, set=self.name, floor=-1.0, limit=K)
+                matches = list(index.read({"found": wanted})[0].near)
             found.seconds.append(time.perf_counter() - started)
-            return [row["id"] for row in memories]
+            return [match.memory.id for match in matches]
 
         got = self.reader.read(tenant, ask)
         values = {"tenant": tenant, "subject": subject, "vector": json.dumps(list(vector)), "k": K}

@@ -440,30 +440,29 @@ def test_a_database_without_an_index_is_told_from_one_that_is_behind_or_ahead(ba
 
 
 def test_a_read_sees_the_tenant_of_its_transaction_whatever_tenant_it_is_asked_for(filled: Settings) -> None:
-    scope = {"subject": "s", "agent": "default", "retention": {}, "kinds": ["fact"], "folders": ["knowledge"]}
-    search = {**scope, "question": "x", "languages": ["simple"], "sample": 9, "candidates": 9, "best": 9}
-    asked = json.dumps(
-        {**scope, "search": search, "chunks": 9, "paths": ["p"], "persona": True, "preferences": True, "at_most": 9}
-        | {"folders": ["knowledge"], "recent": ["fact"], "run": 2, "runs": 3}
-    )
+    scope = {"subject": "s", "agent": "default", "kinds": ["fact"], "folders": ["knowledge"]}
+    search = {"question": "x", "languages": ["simple"], "sample": 9, "candidates": 9, "best": 9}
+    near = {"vector": "[1,2,3]", "set": "m/3/1", "floor": -1}
+    found = {**scope, **search, **near, "recent": ["fact"], "at_most": 9}
+    asked = json.dumps({**scope, "found": found, "chunks": 9, "paths": ["p"], "persona": True, "run": 2, "runs": 3})
     statements = [("SELECT docmem.read('acme', %(asked)s) AS read", {"asked": asked})]
     with closing(db.connect(filled, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
         cursor.execute("UPDATE docmem.memory SET tsv = 'x'; UPDATE docmem.document SET tsv = 'x'")
     with closing(db.connect(filled, "reader")) as connection:
         [[own]] = db.run(connection, "acme", statements, seconds=20)
-        assert all(own["read"][part] for part in ("tenant", "standing", "documents", "profile", "used", "recent"))
-        assert own["read"]["found"]["memories"]
-        assert own["read"]["found"]["documents"]
+        assert all(own["read"][part] for part in ("tenant", "standing", "documents", "profile", "used"))
+        assert all(own["read"]["found"][part] for part in ("memories", "by_words", "near", "recent", "documents"))
         empty = dict.fromkeys(own["read"])
+        of_the_question = ("now", "words", "lexemes")
         for other in ("other", "acme2"):
             [[theirs]] = db.run(connection, other, statements, seconds=20)
-            found = theirs["read"].pop("found")
+            seen = theirs["read"].pop("found")
             assert theirs["read"] | {"found": None} == empty
-            assert found["memories"] is found["documents"] is None
-            assert found["sampled"] == 0
+            assert seen.pop("sampled") == 0
+            assert not any(value for part, value in seen.items() if part not in of_the_question)
         nobody = connection.execute("SELECT docmem.read('acme', %s) AS read", [asked]).fetchone()
         assert nobody is not None
-        assert nobody["read"]["recent"] is nobody["read"]["tenant"] is None
+        assert nobody["read"]["found"]["memories"] is nobody["read"]["tenant"] is None
 
 
 # --- plans
@@ -542,20 +541,20 @@ def test_a_plan_made_for_a_large_tenant_never_serves_a_small_one(crowded: Settin
 def test_the_plan_of_a_read_is_shared_and_gives_each_tenant_all_of_its_rows(
     crowded: Settings, proxied: Callable[[Settings], Settings], pooled: bool
 ) -> None:
-    scope, question = {"subject": "s", "agent": "a", "retention": {}}, vectors(99, 1)[0]
-    near = {**scope, "kinds": ["fact"], "vector": question, "set": "m/8/1", "best": 8}
-    asked = json.dumps({**scope, "recent": ["fact"], "at_most": 50, "near": near})
+    scope, question = {"subject": "s", "agent": "a", "kinds": ["fact"]}, vectors(99, 1)[0]
+    near = {"vector": question, "set": "m/8/1", "floor": -1, "best": 8}
+    asked = json.dumps({"found": {**scope, **near, "recent": ["fact"], "at_most": 50}})
     small = [f"small{number}" for number in range(SMALL)]
     with closing(db.connect(proxied(crowded) if pooled else crowded, "reader")) as connection:
         for order in (["hot"] * 8 + small, small + ["hot"] * 3):
             for tenant in order:
                 statements = [("SELECT docmem.read(%(tenant)s, %(asked)s) AS read", {"asked": asked})]
                 [[row]] = db.run(connection, tenant, statements, seconds=20)
-                assert len(row["read"]["recent"]) == (50 if tenant == "hot" else EACH), tenant
-                assert [each["id"] for each in row["read"]["near"]] == nearest(connection, tenant, question, exact=True)
-        assert connection.execute("SELECT docmem.read('hot', %s) ->> 'recent' AS read", [asked]).fetchone() == {
-            "read": None
-        }
+                found = row["read"]["found"]
+                assert len(found["recent"]) == (50 if tenant == "hot" else EACH), tenant
+                assert [id for id, _ in found["near"]] == nearest(connection, tenant, question, exact=True)
+        nobody = connection.execute("SELECT docmem.read('hot', %s) -> 'found' ->> 'memories' AS shown", [asked])
+        assert nobody.fetchone() == {"shown": None}
 
 
 def test_a_shared_session_behind_a_transaction_pooler_serves_each_tenant_all_of_its_rows(

@@ -652,52 +652,45 @@ BEGIN ATOMIC
          ) AS w;
 END;
 
--- From when on a memory of each of these kinds is kept: `retention` is seconds by kind, null for no limit.
-CREATE FUNCTION docmem.oldest(kinds text[], retention jsonb) RETURNS timestamptz[] LANGUAGE plpgsql STABLE AS $$
+-- Ids of a subject's memories that an agent may see now, newest first. `kept`: for how many seconds those of the kinds
+-- that are `limited`.
+CREATE FUNCTION docmem.newest(
+    tenant text, subject text, agent text, kinds text[], limited text[], kept float8[], at_most integer
+) RETURNS TABLE (id text, place tid) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (
-        SELECT array_agg(
-            coalesce(now() - make_interval(secs => least((retention ->> k.kind)::float8, 1e11)), '-infinity')
-            ORDER BY k.n
-        )
-        FROM unnest(kinds) WITH ORDINALITY AS k (kind, n)
-    );
+    RETURN QUERY
+        SELECT m.id, m.ctid
+        FROM docmem.memory m
+        WHERE m.tenant_id = newest.tenant
+          AND m.subject = newest.subject
+          AND m.kind = ANY (newest.kinds)
+          AND (newest.agent IS NULL OR m.agent IS NULL OR m.agent = newest.agent)
+          AND coalesce(
+              coalesce(m.valid_from, m.created_at)
+              > now() - newest.kept[array_position(newest.limited, m.kind)] * interval '1 second', true
+          )
+          AND (m.valid_from IS NULL OR m.valid_from <= now())
+          AND (m.valid_until IS NULL OR m.valid_until > now())
+          AND (m.expires IS NULL OR m.expires > now())
+        ORDER BY coalesce(m.valid_from, m.created_at) DESC, m.id
+        LIMIT newest.at_most;
 END
 $$;
 
--- Memories of a subject that an agent may see now, newest first, as JSON.
-CREATE FUNCTION docmem.memories_recent(
-    tenant text, subject text, agent text, kinds text[], retention jsonb, at_most integer
-) RETURNS json LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    oldest timestamptz[] := docmem.oldest(kinds, retention);
-BEGIN
-    RETURN (
-        SELECT json_agg(row_to_json(r))
-        FROM (
-            SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
-                   coalesce(m.valid_from, m.created_at) AS since,
-                   extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age
-            FROM docmem.memory m
-            WHERE m.tenant_id = memories_recent.tenant
-              AND m.subject = memories_recent.subject
-              AND (memories_recent.agent IS NULL OR m.agent IS NULL OR m.agent = memories_recent.agent)
-              AND coalesce(m.valid_from, m.created_at) > oldest[array_position(memories_recent.kinds, m.kind)]
-              AND (m.valid_from IS NULL OR m.valid_from <= now())
-              AND (m.valid_until IS NULL OR m.valid_until > now())
-              AND (m.expires IS NULL OR m.expires > now())
-            ORDER BY since DESC, m.id
-            LIMIT memories_recent.at_most
-        ) AS r
-    );
-END
-$$;
-
--- What the words of a question find: of a subject's memories, and of the tenant's documents in some folders. First how
--- common each lexeme is in these texts, or where they are many in a sample of them, which says what it counts: the idf of
--- BM25 in the form that is never negative. Then the texts in which any stands, by the sum of what these count; `ts_rank`, which
--- knows no weights, chooses who is weighed and breaks ties. See recall.py.
-CREATE FUNCTION docmem.found_by_words(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
+-- What a turn wants of a subject's memories, and what a question finds in the tenant's documents, as JSON:
+-- - what the words of a question find. First how common each lexeme is in these texts, or where they are many in a
+--   sample of them, which says what it counts: the idf of BM25 in the form that is never negative. Then the texts in
+--   which any stands, by the sum of what these count; `ts_rank`, which knows no weights, chooses who is weighed and
+--   breaks ties;
+-- - what is nearest to a vector, with no cosine below `floor`: by key and sort, exact, and for the few vectors of a
+--   subject faster than any index. An approximate index is of one set of one tenant, over an expression that doesn't
+--   stand here: no plan can take it;
+-- - the newest `preferences`, and the newest of some kinds (`recent`).
+-- A memory is in the answer once, whatever found it, and column by column: names and columns of each row were half of
+-- the answer. Each part is a statement of its own, and only where it is asked for: to start one plan of all parts took
+-- longer than to run it. What a part finds it says by its place (ctid), which stays as it is while one statement looks
+-- and leads back to the row at once; by key each was a walk down an index, a cold one in a large tenant. See recall.py.
+CREATE FUNCTION docmem.found(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
 DECLARE
     asked record;
     words json;
@@ -706,24 +699,32 @@ DECLARE
     question tsquery;
     documents bigint := 0;
     in_documents bigint[];
-    memories bigint;
+    memories bigint := 0;
+    ids text[];
+    places tid[];
+    ranks float8[];
+    shared text[];
+    seen boolean[];
+    sampled text[];
     in_memories bigint[];
     weights float8[];
-    oldest timestamptz[];
+    shown tid[];
+    by_words json;
+    near json;
+    preferences json;
+    recent json;
     found_memories json;
     found_documents json;
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
-        subject text, agent text, kinds text[], retention jsonb, folders text[], question text, languages text[],
-        sample integer, candidates integer, best integer, next float8, next_but_one float8
+        subject text, agent text, kinds text[], limited text[], kept float8[], folders text[], question text,
+        languages text[], sample integer, candidates integer, best integer, next float8, next_but_one float8,
+        vector halfvec, set text, floor float8, preferences boolean, recent text[], at_most integer
     );
     SELECT json_agg(json_build_array(w.language, w.lexeme)),
            array_agg(DISTINCT w.lexeme COLLATE "C" ORDER BY w.lexeme COLLATE "C")
     INTO words, lexemes
     FROM docmem.asked(asked.languages, asked.question) AS w;
-    IF lexemes IS NULL THEN
-        RETURN NULL;
-    END IF;
 
     SELECT array_agg(w.lexeme::tsquery ORDER BY w.n), string_agg(w.lexeme, ' | ')::tsquery INTO each, question
     FROM (
@@ -732,10 +733,10 @@ BEGIN
     ) AS w;
 
     -- Ids are hashes, so the first by id are a fair sample.
-    IF asked.folders <> '{}' THEN
+    IF asked.folders <> '{}' AND question IS NOT NULL THEN
         WITH sampled AS MATERIALIZED (
             SELECT d.tsv FROM docmem.document d
-            WHERE d.tenant_id = found_by_words.tenant AND d.folder = ANY (asked.folders)
+            WHERE d.tenant_id = found.tenant AND d.folder = ANY (asked.folders)
             ORDER BY d.id LIMIT asked.sample
         )
         SELECT (SELECT count(*) FROM sampled),
@@ -744,74 +745,132 @@ BEGIN
         FROM unnest(each) WITH ORDINALITY AS w (query, n);
     END IF;
 
-    oldest := docmem.oldest(asked.kinds, asked.retention);
-    SELECT count(*) INTO memories FROM docmem.memory m
-    WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}';
-    WITH matching AS MATERIALIZED (
-        SELECT m.id, m.tsv, m.agent, m.kind, m.valid_from, m.valid_until, m.expires, m.created_at,
-               ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query) AS shared
-        FROM docmem.memory m
-        WHERE m.tenant_id = found_by_words.tenant AND m.subject = asked.subject AND asked.kinds <> '{}'
-          AND m.tsv @@ question
-    ), sampled AS MATERIALIZED (
-        SELECT m.shared FROM matching m WHERE memories <= asked.sample
-        UNION ALL
-        SELECT ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query)
+    IF question IS NOT NULL AND asked.kinds <> '{}' THEN
+        SELECT (SELECT count(*) FROM docmem.memory m
+                WHERE m.tenant_id = found.tenant AND m.subject = asked.subject),
+               array_agg(m.id), array_agg(m.place), array_agg(m.rank), array_agg(m.shared), array_agg(m.seen)
+        INTO memories, ids, places, ranks, shared, seen
         FROM (
-            SELECT m.tsv FROM docmem.memory m
-            WHERE memories > asked.sample AND m.tenant_id = found_by_words.tenant AND m.subject = asked.subject
+            SELECT m.id, m.ctid AS place, ts_rank(m.tsv, question)::float8 AS rank,
+                   ARRAY(
+                       SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
+                   )::text AS shared,
+                   m.kind = ANY (asked.kinds)
+                   AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+                   AND coalesce(
+                       coalesce(m.valid_from, m.created_at)
+                       > now() - asked.kept[array_position(asked.limited, m.kind)] * interval '1 second', true
+                   )
+                   AND (m.valid_from IS NULL OR m.valid_from <= now())
+                   AND (m.valid_until IS NULL OR m.valid_until > now())
+                   AND (m.expires IS NULL OR m.expires > now()) AS seen
+            FROM docmem.memory m
+            WHERE m.tenant_id = found.tenant AND m.subject = asked.subject AND m.tsv @@ question
+        ) AS m;
+    END IF;
+    sampled := shared;
+    IF memories > asked.sample THEN
+        SELECT array_agg(m.shared) INTO sampled
+        FROM (
+            SELECT ARRAY(
+                SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
+            )::text AS shared
+            FROM docmem.memory m
+            WHERE m.tenant_id = found.tenant AND m.subject = asked.subject
             ORDER BY m.id LIMIT asked.sample
-        ) AS m
-    ), stands AS MATERIALIZED (
-        SELECT w.n, count(*) AS found FROM sampled, unnest(sampled.shared) AS w (n) GROUP BY w.n
-    ), counted AS MATERIALIZED (
-        SELECT l.n, l.lexeme, coalesce(s.found, 0) AS in_memories,
-               coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all,
-               least(memories, asked.sample) + documents AS texts
-        FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
-        LEFT JOIN stands s ON s.n = l.n
-    ), word AS MATERIALIZED (
-        SELECT c.n, c.lexeme, c.in_memories, ln(1 + (c.texts - c.in_all + 0.5::float8) / (c.in_all + 0.5)) AS weight
-        FROM counted c
-        ORDER BY c.n
-    ), candidate AS MATERIALIZED (
-        SELECT m.id, m.shared, ts_rank(m.tsv, question)::float8 AS rank
-        FROM matching m
-        WHERE (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
-          AND coalesce(m.valid_from, m.created_at) > oldest[array_position(asked.kinds, m.kind)]
-          AND (m.valid_from IS NULL OR m.valid_from <= now())
-          AND (m.valid_until IS NULL OR m.valid_until > now())
-          AND (m.expires IS NULL OR m.expires > now())
-        ORDER BY rank DESC, m.id
-        LIMIT asked.candidates
-    ), weighed AS MATERIALIZED (
-        SELECT c.id, c.shared,
-               (SELECT sum(word.weight) FROM word WHERE word.n = ANY (c.shared)) + c.rank / 1000 AS strength
-        FROM candidate c
-        ORDER BY strength DESC, c.id
-        LIMIT asked.best
-    )
-    SELECT (SELECT array_agg(word.in_memories ORDER BY word.n) FROM word),
-           (SELECT array_agg(word.weight ORDER BY word.n) FROM word),
-           (SELECT json_agg(row_to_json(r)) FROM (
-                SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
-                       coalesce(m.valid_from, m.created_at) AS since,
-                       extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
-                       w.strength, ARRAY(SELECT word.lexeme FROM word WHERE word.n = ANY (w.shared)) AS shared
-                FROM weighed w
-                JOIN docmem.memory m ON m.tenant_id = found_by_words.tenant AND m.id = w.id
-                ORDER BY w.strength DESC, m.id
-           ) AS r)
-    INTO in_memories, weights, found_memories;
+        ) AS m;
+        memories := asked.sample;
+    END IF;
+    IF shared IS NOT NULL OR documents > 0 THEN
+        SELECT array_agg(c.in_memories ORDER BY c.n),
+               array_agg(ln(1 + (memories + documents - c.in_all + 0.5::float8) / (c.in_all + 0.5)) ORDER BY c.n)
+        INTO in_memories, weights
+        FROM (
+            SELECT l.n, coalesce(s.found, 0) AS in_memories,
+                   coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all
+            FROM generate_subscripts(lexemes, 1) AS l (n)
+            LEFT JOIN (
+                SELECT w.n, count(*) AS found
+                FROM unnest(sampled) AS m (shared), unnest(m.shared::integer[]) AS w (n)
+                GROUP BY w.n
+            ) AS s ON s.n = l.n
+        ) AS c;
+    END IF;
+    IF shared IS NOT NULL THEN
+        SELECT array_agg(w.place), json_agg(json_build_array(w.id, w.strength, w.shared::integer[]))
+        INTO shown, by_words
+        FROM (
+            SELECT c.id, c.place, c.shared,
+                   (SELECT sum(weights[w.n]) FROM unnest(c.shared::integer[]) AS w (n)) + c.rank / 1000 AS strength
+            FROM (
+                SELECT m.id, m.place, m.rank, m.shared
+                FROM unnest(ids, places, ranks, shared, seen) AS m (id, place, rank, shared, seen)
+                WHERE m.seen
+                ORDER BY m.rank DESC, m.id
+                LIMIT asked.candidates
+            ) AS c
+            ORDER BY strength DESC, c.id
+            LIMIT asked.best
+        ) AS w;
+    END IF;
+
+    IF asked.vector IS NOT NULL THEN
+        SELECT shown || array_agg(n.place), json_agg(json_build_array(n.id, 1 - n.distance)) INTO shown, near
+        FROM (
+            SELECT m.id, m.ctid AS place, v.embedding <=> asked.vector AS distance
+            FROM docmem.memory m
+            JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
+            WHERE m.tenant_id = found.tenant
+              AND v.tenant_id = found.tenant
+              AND v.set = asked.set
+              AND v.projection_hash = m.projection_hash
+              AND vector_dims(v.embedding) = vector_dims(asked.vector)
+              AND m.subject = asked.subject
+              AND m.kind = ANY (asked.kinds)
+              AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+              AND coalesce(
+                  coalesce(m.valid_from, m.created_at)
+                  > now() - asked.kept[array_position(asked.limited, m.kind)] * interval '1 second', true
+              )
+              AND (m.valid_from IS NULL OR m.valid_from <= now())
+              AND (m.valid_until IS NULL OR m.valid_until > now())
+              AND (m.expires IS NULL OR m.expires > now())
+            ORDER BY distance, m.id
+            LIMIT asked.best
+        ) AS n
+        WHERE 1 - n.distance >= asked.floor;
+    END IF;
+
+    IF asked.preferences THEN
+        SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, preferences
+        FROM docmem.newest(
+            tenant, asked.subject, asked.agent, '{preference}', asked.limited, asked.kept, asked.at_most) AS n;
+    END IF;
+    IF asked.recent IS NOT NULL THEN
+        SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, recent
+        FROM docmem.newest(
+            tenant, asked.subject, asked.agent, asked.recent, asked.limited, asked.kept, asked.at_most) AS n;
+    END IF;
+
+    IF shown IS NOT NULL THEN
+        SELECT json_build_array(
+                   json_agg(m.id), json_agg(m.path), json_agg(m.revision), json_agg(m.kind), json_agg(m.text),
+                   json_agg(coalesce(m.valid_from, m.created_at)), json_agg(m.thread), json_agg(m.turns),
+                   json_agg(m.importance)
+               )
+        INTO found_memories
+        FROM docmem.memory m
+        WHERE m.tenant_id = found.tenant AND m.ctid = ANY (shown);
+    END IF;
 
     -- What stands next to a hit lends it strength: the chunks around it, and the files around it in a numbered series
     -- (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
-    IF asked.folders <> '{}' THEN
+    IF asked.folders <> '{}' AND question IS NOT NULL THEN
         WITH candidate AS MATERIALIZED (
             SELECT d.path, d.chunk, ts_rank(d.tsv, question)::float8 AS rank,
                    ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE d.tsv @@ w.query) AS shared
             FROM docmem.document d
-            WHERE d.tenant_id = found_by_words.tenant
+            WHERE d.tenant_id = found.tenant
               AND d.folder = ANY (asked.folders)
               AND d.tsv @@ question
             ORDER BY rank DESC, d.path, d.chunk
@@ -846,61 +905,15 @@ BEGIN
                    p.strength, ARRAY(SELECT lexemes[s.n] FROM unnest(p.shared) AS s (n)) AS shared
             FROM placed p
             JOIN docmem.document d
-                ON d.tenant_id = found_by_words.tenant AND d.path = p.path AND d.chunk = p.chunk
+                ON d.tenant_id = found.tenant AND d.path = p.path AND d.chunk = p.chunk
             ORDER BY p.strength DESC, d.path, d.chunk
         ) AS r;
     END IF;
 
     RETURN json_build_object(
-        'words', words, 'lexemes', lexemes, 'sampled', least(memories, asked.sample), 'in_memories', in_memories,
-        'memories', found_memories, 'documents', found_documents
-    );
-END
-$$;
-
--- The memories of a subject that are nearest to a vector, as JSON: by key and sort, exact, and for the few vectors of a
--- subject faster than any index. An approximate index is of one set of one tenant, over an expression that doesn't stand
--- here: no plan can take it.
-CREATE FUNCTION docmem.found_by_vector(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    asked record;
-    vector halfvec;
-    oldest timestamptz[];
-BEGIN
-    SELECT * INTO asked FROM json_to_record(request) AS a (
-        subject text, agent text, kinds text[], retention jsonb, vector text, set text, best integer
-    );
-    vector := asked.vector::halfvec;
-    oldest := docmem.oldest(asked.kinds, asked.retention);
-    RETURN (
-        SELECT json_agg(row_to_json(r))
-        FROM (
-            WITH near AS MATERIALIZED (
-                SELECT m.id, v.embedding <=> vector AS distance
-                FROM docmem.memory m
-                JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
-                WHERE m.tenant_id = found_by_vector.tenant
-                  AND v.tenant_id = found_by_vector.tenant
-                  AND v.set = asked.set
-                  AND v.projection_hash = m.projection_hash
-                  AND vector_dims(v.embedding) = vector_dims(vector)
-                  AND m.subject = asked.subject
-                  AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
-                  AND coalesce(m.valid_from, m.created_at) > oldest[array_position(asked.kinds, m.kind)]
-                  AND (m.valid_from IS NULL OR m.valid_from <= now())
-                  AND (m.valid_until IS NULL OR m.valid_until > now())
-                  AND (m.expires IS NULL OR m.expires > now())
-                ORDER BY distance, m.id
-                LIMIT asked.best
-            )
-            SELECT m.id, m.path, m.revision, m.subject, m.kind, m.text, m.thread, m.turns, m.importance,
-                   coalesce(m.valid_from, m.created_at) AS since,
-                   extract(epoch FROM now() - coalesce(m.valid_from, m.created_at))::float8 AS age,
-                   1 - n.distance AS strength
-            FROM near n
-            JOIN docmem.memory m ON m.tenant_id = found_by_vector.tenant AND m.id = n.id
-            ORDER BY n.distance, m.id
-        ) AS r
+        'now', now(), 'words', words, 'lexemes', lexemes, 'sampled', memories, 'in_memories', in_memories,
+        'by_words', by_words, 'near', near, 'preferences', preferences, 'recent', recent, 'memories', found_memories,
+        'documents', found_documents
     );
 END
 $$;
@@ -924,8 +937,8 @@ DECLARE
     used json;
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
-        subject text, agent text, retention jsonb, chunks integer, folders text[], strategy text, paths text[],
-        persona boolean, preferences boolean, recent text[], at_most integer, run bigint, runs bigint, search json, near json
+        subject text, agent text, chunks integer, folders text[], strategy text, paths text[], persona boolean,
+        run bigint, runs bigint, found json
     );
     SELECT row_to_json(r) INTO of_tenant
     FROM (
@@ -992,17 +1005,12 @@ BEGIN
 
     RETURN json_build_object(
         'tenant', of_tenant, 'standing', standing, 'documents', documents, 'profile', profile, 'used', used,
-        'preferences', CASE WHEN asked.preferences THEN docmem.memories_recent(
-            read.tenant, asked.subject, asked.agent, '{preference}', asked.retention, asked.at_most) END,
-        'recent', CASE WHEN asked.recent IS NOT NULL THEN docmem.memories_recent(
-            read.tenant, asked.subject, asked.agent, asked.recent, asked.retention, asked.at_most) END,
-        'found', CASE WHEN asked.search IS NOT NULL THEN docmem.found_by_words(read.tenant, asked.search) END,
-        'near', CASE WHEN asked.near IS NOT NULL THEN docmem.found_by_vector(read.tenant, asked.near) END
+        'found', CASE WHEN asked.found IS NOT NULL THEN docmem.found(read.tenant, asked.found) END
     );
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 10;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 11;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
