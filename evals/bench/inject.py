@@ -78,7 +78,7 @@ def _vector(text: str) -> list[float]:
 
 
 def topic(number: int) -> list[str]:
-    """Five words that a memory about a topic draws from. Of letters alone: a word with digits is a code, and costs more."""
+    """Five words that a memory about a topic draws from, without digits: a word with some is a code, and costs more."""
     own = "".join("bdfgkmpt"[number >> shift & 7] for shift in (6, 3, 0))
     return [f"{stem}{own}" for stem in ("harbour", "ticket", "supper", "museum", "blanket")]
 
