@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -82,6 +84,7 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
     """
     with _explained(settings, role):
         connection = psycopg.connect(dsn(settings, role), **_options(settings, role))
+    _connections.add(connection)
     try:
         with explained(connection):
             check_session(connection, role)
@@ -212,16 +215,33 @@ def _texts(
     return [setting, *(cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements)]
 
 
+class _Pool(ConnectionPool[Any]):
+    """A pool that a forked child forgets without a word: its locks may be held there by threads that are gone."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._process = os.getpid()
+        super().__init__(*arguments, **options)
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():
+            super().__del__()
+
+
 def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> ConnectionPool[Any]:
     """A pool of checked reader connections, open; close it when done.
 
     The first connection is made here and now, so that what is wrong is said at once and not as a pool timeout.
     """
     connect(settings, "reader").close()
-    return ConnectionPool(
+
+    def configure(connection: psycopg.Connection[Any]) -> None:
+        _connections.add(connection)
+        check_session(connection, "reader")
+
+    return _Pool(
         lambda: dsn(settings, "reader"),  # asked for each connection: the embedded server is started again if it died
         kwargs=_options(settings, "reader"),
-        configure=lambda connection: check_session(connection, "reader"),
+        configure=configure,
         min_size=min_size,
         max_size=max_size,
         timeout=_POOL_SECONDS,
@@ -428,3 +448,19 @@ def _where(text: str) -> str:
     return (
         f"{host or 'the local socket'}{':' + port if port else ''}/{parts.get('dbname') or ''} as {user or 'ourselves'}"
     )
+
+
+_connections: weakref.WeakSet[psycopg.Connection[Any]] = weakref.WeakSet()
+
+
+def _let_go_after_fork() -> None:
+    """Take the parent's connections out of a child's reach: whoever reads, writes or closes one there does so to
+    nobody, and no new connection gets its number."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for connection in list(_connections):
+        with suppress(OSError, psycopg.Error):
+            os.dup2(null, connection.fileno(), inheritable=False)
+    os.close(null)
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)

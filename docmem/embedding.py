@@ -11,14 +11,16 @@ import importlib
 import importlib.util
 import math
 import operator
+import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from docmem import config, projection
+from docmem import config, forks, projection
 from docmem.breaker import Breaker
 from docmem.cache import Cache
 from docmem.config import Settings
@@ -160,8 +162,13 @@ class LocalEmbedder:
     dimension = 384
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._engine: Any = None
+        self.after_fork()
+        forks.anew(self)
+
+    def after_fork(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self._lock = threading.Lock()
 
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
         """Vectors of stored texts."""
@@ -315,7 +322,13 @@ class QueryVectors:
     def __init__(self, embedder: Embedder, *, timeout: float = QUERY_TIMEOUT, size: int = 512) -> None:
         self._embedder = embedder
         self._timeout = timeout
-        self._cache: Cache[str, QueryVector] = Cache(size)
+        self._size = size
+        self.after_fork()
+        forks.anew(self)
+
+    def after_fork(self) -> None:
+        """Begin without threads, and with nothing kept."""
+        self._cache: Cache[str, QueryVector] = Cache(self._size)
         self._breaker = Breaker(failures=3, pause=5.0)
         self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
         self._workers = _Workers()
@@ -389,3 +402,19 @@ class _Workers:
                 if self._idle.acquire(blocking=False):
                     return
                 work = self._work.get()  # somebody counts on this one already
+
+
+_of_the_parent: list[Any] = []
+"""A parent's clients, kept from the collector: what closes one waits for locks that nobody gives back in a child."""
+
+
+def _leave_providers_after_fork() -> None:
+    """Have litellm make connections of the child's own: on its parent's it would be answered what the parent asks."""
+    known = vars(sys.modules["litellm"]) if "litellm" in sys.modules else {}
+    for name in ("in_memory_llm_clients_cache", "module_level_client", "module_level_aclient"):
+        if name in known:
+            _of_the_parent.append(known[name])
+            known[name] = type(known[name])()
+
+
+os.register_at_fork(after_in_child=_leave_providers_after_fork)

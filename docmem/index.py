@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import socket
 import threading
@@ -26,7 +27,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from docmem import db
+from docmem import db, forks
 from docmem.config import Settings
 from docmem.errors import DocmemError, ServerUnavailable
 from docmem.names import tenant_name
@@ -449,6 +450,13 @@ class Reader:
         self._settings = settings
         self._timeout = timeout
         self._opening = opening
+        self._closed = False
+        self.after_fork()
+        forks.anew(self)
+
+    def after_fork(self) -> None:
+        """Begin without a connection."""
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
@@ -459,6 +467,8 @@ class Reader:
         Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`.
         """
         tenant_name(tenant)
+        if self._process != os.getpid():  # forked by something that Python wasn't told of
+            self.after_fork()
         limit = self._timeout if seconds is None else seconds
         deadline = time.monotonic() + limit
         if self._opening is None:

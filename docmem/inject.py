@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from docmem import config, embedding, events
+from docmem import config, embedding, events, forks
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
 from docmem.breaker import Breaker
 from docmem.cache import Cache
@@ -103,25 +103,31 @@ class Injector:
         self._tokenizer = tokenizer
         self._observe = observe
         self._ttl = ttl
+        self._files = files
         self._writer = Reader(self._settings, timeout=timeout, opening=opening)
         self._reader = self._writer
         if self._settings.replica_dsn:
             at_replica = replace(self._settings, dsn=self._settings.replica_dsn)
             self._reader = Reader(at_replica, timeout=timeout, opening=opening)
+        self.after_fork()
+        forks.anew(self)
+        if self._settings.require_memory:
+            self._reader.open(seconds=PATIENCE)
+
+    def after_fork(self) -> None:
+        """Begin with nothing kept, nothing heard and nothing to record; the parent's goes on with the parent."""
         self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
         self._last_rules: _Rules | None = None
         self._channels: Cache[str, tuple[str, str]] = Cache(_TENANTS)
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
-        self._fallback = Fallback(self._settings) if files else None
+        self._fallback = Fallback(self._settings) if self._files else None
         self._breaker = Breaker(failures=2, pause=2.0)
         self._tenant_breakers: Cache[str, Breaker] = Cache(_TENANTS)
         self._recovery = _Recovery(self._retry)
         self._failure = ""
         self._warned = False
-        if self._settings.require_memory:
-            self._reader.open(seconds=PATIENCE)
 
     @property
     def lost(self) -> int:
