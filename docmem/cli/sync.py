@@ -50,7 +50,7 @@ def sync(
         raise click.UsageError("--metrics-port goes with --watch")
     tell_of_erase(tenants or repository.tenants(configured))
     if watch:
-        _watch(list(tenants), metrics_host, metrics_port)
+        _watch(list(tenants), metrics_host, metrics_port, jobs)
         return 0
     from docmem_sync.sync import JOBS, sync_all
 
@@ -113,12 +113,13 @@ def _print(one: TenantSync) -> None:
         note(f"  quarantined: {bad['path']}, line {bad['line']}: {bad['code']}")
 
 
-def _watch(tenants: list[str], host: str, port: int | None) -> None:
+def _watch(tenants: list[str], host: str, port: int | None, jobs: int | None) -> None:
     from contextlib import ExitStack
 
     from docmem.config import settings
     from docmem.embedding import embedder
     from docmem_sync import metrics
+    from docmem_sync.sync import JOBS
     from docmem_sync.watch import watch
 
     configured = settings()
@@ -127,4 +128,5 @@ def _watch(tenants: list[str], host: str, port: int | None) -> None:
         if port is not None:
             counted, stop = metrics.served(host, port)
             stack.callback(stop)
-        watch(configured, tenants, report=_print, embedder=embedder(configured), metrics=counted)
+        model = embedder(configured)
+        watch(configured, tenants, report=_print, embedder=model, metrics=counted, jobs=jobs or JOBS)

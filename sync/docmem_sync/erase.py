@@ -30,6 +30,7 @@ from docmem.repository import Repository
 from docmem.times import format_time
 from docmem_sync import hot, migrate
 from docmem_sync.erased_rows import ErasedRows
+from docmem_sync.store import open_lock
 from docmem_sync.sync import sync_tenant
 
 OUT_OF_REACH = (
@@ -271,6 +272,7 @@ class _Erase:
     def _unindex(self, state: Journal) -> Journal:
         rows: dict[str, int] = {}
         if self.connection is not None:
+            open_lock(self.connection, self.tenant)
             with db.tenant_transaction(self.connection, self.tenant) as cursor:
                 tables = ErasedRows(cursor, self.tenant)
                 tables.lock()

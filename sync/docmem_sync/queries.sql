@@ -1,7 +1,9 @@
 How sync reads and writes the index. Rows come as one JSON parameter a batch: COPY is refused under row-level security.
 
 -- name: lock
-SELECT pg_try_advisory_xact_lock(hashtextextended('docmem.sync:' || %(tenant)s, 0)) AS locked;
+-- Become the one that syncs this tenant. A row, and no advisory lock: whoever may connect may take any of those, and so
+-- could keep a stranger's tenant from being synced. This row only who may change it can lock.
+SELECT true AS locked FROM docmem.channel WHERE tenant_id = %(tenant)s FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: state
 SELECT revision, projection, extract(epoch FROM recorded_at)::bigint AS recorded, files
@@ -234,7 +236,11 @@ ON CONFLICT (tenant_id, path) DO UPDATE SET
 DELETE FROM docmem.quarantine WHERE tenant_id = %(tenant)s AND path = ANY(%(paths)s);
 
 -- name: prune_traces
-DELETE FROM docmem.trace WHERE tenant_id = %(tenant)s AND at < now() - interval '30 days';
+-- A reader may write traces, and so lock them: those are left for the next time.
+DELETE FROM docmem.trace WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM docmem.trace WHERE tenant_id = %(tenant)s AND at < now() - interval '30 days'
+    FOR UPDATE SKIP LOCKED
+)) AND tenant_id = %(tenant)s;
 
 -- name: open_channel
 INSERT INTO docmem.channel (tenant_id) VALUES (%(tenant)s) ON CONFLICT (tenant_id) DO NOTHING;

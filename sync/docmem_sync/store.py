@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import psycopg
 from psycopg import Cursor
 from psycopg.rows import DictRow
 
+from docmem import db
+from docmem.errors import TryAgain
 from docmem.layout import CONFIG, place
 from docmem.projection import VERSION
 from docmem.sql import load
@@ -27,6 +30,16 @@ _BEFORE = -1
 def join_at_once(cursor: Cursor[DictRow]) -> None:
     """For this transaction: join whole tables of a tenant by hashing, and not row by row."""
     cursor.execute(_SQL()["join_at_once"])
+
+
+class Busy(TryAgain):
+    """Another sync of the tenant is at work."""
+
+
+def open_lock(connection: psycopg.Connection[Any], tenant: str) -> None:
+    """Make what a sync of this tenant locks, where it isn't there yet: others see it once it is committed."""
+    with db.tenant_transaction(connection, tenant) as cursor:
+        Store(cursor, tenant).run("open_channel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +71,8 @@ class Store:
             self.run(name, rows=text, **values)
 
     def try_lock(self) -> bool:
-        """Become the one that syncs this tenant, until the transaction ends."""
-        return bool(self.run("lock")[0]["locked"])
+        """Become the one that syncs this tenant, until the transaction ends. What is locked, `open_lock` has made."""
+        return bool(self.run("lock"))
 
     def state(self) -> Mark | None:
         """Where the index stands; None where this tenant was never synced."""

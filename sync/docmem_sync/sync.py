@@ -23,7 +23,7 @@ import psycopg
 from docmem import db, git, maintenance, receive, repository, root
 from docmem.config import Settings
 from docmem.embedding import Embedder
-from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable, TryAgain
+from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable
 from docmem.git.walk import PIECE, Piece, listing, walk
 from docmem.layout import CONFIG, place
 from docmem.model import Memory
@@ -37,7 +37,7 @@ from docmem_sync.guard import Announced
 from docmem_sync.ledger import DUPLICATE, At, Ledger, Standing, Waiting
 from docmem_sync.reading import Broken, Told
 from docmem_sync.rows import DEFAULT_CONFIG
-from docmem_sync.store import Known, Mark, Store
+from docmem_sync.store import Busy, Known, Mark, Store, open_lock
 
 LOCK_SECONDS = 10.0
 """How long a sync waits for another one of the same tenant."""
@@ -177,13 +177,15 @@ def mirror(
     *,
     confirm_deletes: bool = False,
     rebuild: bool = False,
+    patience: float = LOCK_SECONDS,
 ) -> TenantSync:
     """Bring a tenant's rows to its branch's head, with a connection of `connected`. What stops it is its `error`.
 
+    `patience`: how many seconds to wait for another sync of the tenant; then the error is `store.Busy`.
     Raises `ServerUnavailable`: that stops the others too.
     """
     try:
-        return _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild).run()
+        return _Job(connection, repository.open(settings, tenant), confirm_deletes, rebuild, patience).run()
     except ServerUnavailable:
         raise
     except DocmemError as error:
@@ -275,27 +277,52 @@ class _Job:
     repo: Repository
     confirm_deletes: bool
     rebuild: bool
+    patience: float = LOCK_SECONDS
 
     def run(self) -> TenantSync:
         started = time.monotonic()
-        with db.explained(self.connection), db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
-            store = Store(cursor, self.repo.tenant)
-            self._lock(store)
-            done = self._mirror(store)
-            store.prune()
+        with db.explained(self.connection):
+            done = self._at_rest() or self._at_work()
         if done.deletes:
             hot.settle(self.repo.settings, self.connection, self.repo.tenant)
         maintenance.if_due(self.repo)
         return _counted(replace(done, seconds=time.monotonic() - started))
 
+    def _at_rest(self) -> TenantSync | None:
+        """What is said where there is nothing to do: for that nobody is waited for, and nothing is locked."""
+        with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
+            store = Store(cursor, self.repo.tenant)
+            head, state = self._head(), store.state()
+            done = TenantSync(self.repo.tenant, before=state.revision if state else None, after=head)
+            if state is not None and state.revision == head and not self._is_anew(state):
+                done = self._said(store, done, files=state.files or 0, upserts=0)
+            elif (head, state) != (None, None):
+                return None
+            store.prune()
+            return done
+
+    def _at_work(self) -> TenantSync:
+        open_lock(self.connection, self.repo.tenant)
+        with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
+            store = Store(cursor, self.repo.tenant)
+            self._lock(store)
+            done = self._mirror(store)
+            store.prune()
+            return done
+
     def _lock(self, store: Store) -> None:
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + self.patience
         while not store.try_lock():
-            if time.monotonic() > deadline:
-                raise TryAgain(
-                    f"another sync of {self.repo.tenant} is at work for {LOCK_SECONDS:.0f} s", hint="run it again later"
+            if time.monotonic() >= deadline:
+                raise Busy(
+                    f"another sync of {self.repo.tenant} is at work for {self.patience:.0f} s",
+                    hint="run it again later",
                 )
             time.sleep(0.02)
+
+    def _is_anew(self, state: Mark) -> bool:
+        """Whether every file is to be read."""
+        return self.rebuild or state.projection != VERSION or state.recorded is None or state.files is None
 
     def _mirror(self, store: Store) -> TenantSync:
         head = self._head()
@@ -305,8 +332,7 @@ class _Job:
             if state is not None:
                 raise _branch_gone(self.repo, f"{state.revision[:12]} is indexed")
             return done
-        known = state is not None and state.recorded is not None and state.files is not None
-        if state is None or not known or self.rebuild or state.projection != VERSION:
+        if state is None or self._is_anew(state):
             return self._beside(store, head, done)
         if state.revision == head:
             return self._said(store, done, files=state.files or 0, upserts=0)

@@ -1,112 +1,57 @@
 """Sync when something changes: `docmem sync --watch`.
 
-The engine and the post-receive hook touch `$DOCMEM_ROOT/poke/<tenant>`. One watch on that folder hears them all: a
-watch a repo would be a thread a repo. Who moves a branch without a poke (a store that has no hook, a person's own git
-in it) is seen by a glance at each branch's file, and since events get lost every branch is compared now and then too.
+The engine and the post-receive hook touch `$DOCMEM_ROOT/poke/<tenant>`, which is heard at once. Who moves a branch
+without a poke (a store that has no hook, a person's own git in it) is seen by a glance at each branch's file, and since
+events get lost every branch is compared now and then too. Several tenants are synced at once, and nobody waits for one
+that somebody else syncs.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from functools import partial
+from queue import SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any
 
 import psycopg
 
-from docmem import db, git, repository
+from docmem import db
 from docmem.config import Settings
 from docmem.embedding import Embedder
-from docmem.errors import DocmemError, InvalidName, ServerUnavailable
-from docmem.names import tenant_name
+from docmem.errors import DocmemError, ServerUnavailable, TryAgain
 from docmem_sync.backlog import Backlog, settle
+from docmem_sync.due import Due
 from docmem_sync.embed import Embedded, is_current
 from docmem_sync.metrics import Metrics
 from docmem_sync.origins import looked_at
-from docmem_sync.sync import TenantSync, connected, mirror
-
-if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent, FileSystemEventHandler
-
-PASS_SECONDS = 30.0
-"""How often every branch is compared with the index, poked or not."""
-
-GLANCE_SECONDS = 1.0
-"""How often the files of the branches are looked at: two `stat` a tenant."""
+from docmem_sync.pokes import Pokes
+from docmem_sync.store import Busy
+from docmem_sync.sync import JOBS, TenantSync, connected, mirror
 
 AWAY_SECONDS = 2.0
 """How long a Postgres that is away is left alone."""
 
+BUSY_SECONDS = 0.2
+"""How long a tenant is left alone that somebody else syncs."""
+
+LONG_SECONDS = 1.0
+"""A sync at work for longer doesn't count towards the limit any more: others go past it."""
+
 CLOSE_SECONDS = 10.0
 """How long a call to a model is waited for at the end."""
 
-_PASS_BATCH = 4
-_DEBOUNCE_SECONDS = 0.05
+_MOST = 4
+"""So many times the limit are at work at most, however long they take."""
+_SAID_AFTER_SECONDS = 10.0
 _log = logging.getLogger("docmem.sync")
-
-
-class _Pokes:
-    """The tenants that were touched since they were last taken: a handler of watchdog's."""
-
-    def __init__(self) -> None:
-        self._tenants: set[str] = set()
-        self._lock = threading.Lock()
-        self.wake = threading.Event()
-
-    def dispatch(self, event: FileSystemEvent) -> None:
-        if event.is_directory or event.event_type in {"opened", "closed_no_write"}:
-            return
-        try:
-            tenant = tenant_name(Path(str(event.src_path)).name)
-        except InvalidName:
-            return
-        with self._lock:
-            self._tenants.add(tenant)
-        self.wake.set()
-
-    def take(self) -> set[str]:
-        with self._lock:
-            taken, self._tenants = self._tenants, set()
-            self.wake.clear()
-        return taken
-
-
-class _Branches:
-    """What the files that hold each tenant's main looked like when the tenant was synced last."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._seen: dict[str, tuple[_Looks, _Looks]] = {}
-
-    def note(self, tenants: Iterable[str]) -> None:
-        """Remember how they look now; before they are synced, so that what moves meanwhile is seen."""
-        self._seen |= {tenant: self._looks(tenant) for tenant in tenants}
-
-    def moved(self, tenants: Iterable[str]) -> set[str]:
-        """Those that look otherwise than when they were noted; new ones too."""
-        return {tenant for tenant in tenants if self._looks(tenant) != self._seen.get(tenant)}
-
-    def _looks(self, tenant: str) -> tuple[_Looks, _Looks]:
-        git_dir = self._settings.tenants / f"{tenant}.git"
-        return _looks(git_dir / git.MAIN), _looks(git_dir / "packed-refs")
-
-
-_Looks: TypeAlias = tuple[int, int, int] | None
-
-
-def _looks(path: Path) -> _Looks:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def watch(
@@ -117,88 +62,53 @@ def watch(
     embedder: Embedder | None = None,
     stop: threading.Event | None = None,
     metrics: Metrics | None = None,
+    jobs: int = JOBS,
 ) -> None:
-    """Sync `tenants` (default: all, new ones too) until `stop` is set, or SIGINT or SIGTERM comes.
+    """Sync `tenants` (default: all, new ones too), `jobs` at once, until `stop` is set, or SIGINT or SIGTERM comes.
 
-    `report` gets every sync that did something or failed. A server that is away is tried again, and said once. Vectors
-    are made aside, so that a model's slowness delays no row.
+    `report` gets every sync that did something or failed, one at a time. A server that is away is tried again, and said
+    once. Vectors are made aside, so that a model's slowness delays no row.
     """
-    from watchdog.observers import Observer
-
     stop = stop or threading.Event()
-    pokes = _Pokes()
-    folder = settings.root / "poke"
-    folder.mkdir(parents=True, exist_ok=True)
+    wake = threading.Event()
+    pokes = Pokes(settings.root / "poke", wake)
     enricher = _Enricher(settings, embedder, stop, metrics) if embedder is not None else None
-    syncs = _Syncs(settings, report, metrics, enricher)
-    observer = Observer()
-    observer.schedule(cast("FileSystemEventHandler", pokes), str(folder))
-    observer.start()
+    crew = _Crew(settings, report, metrics, enricher, jobs, wake)
     try:
-        with _stopping(stop, pokes.wake), looked_at(settings, tenants):
-            _loop(_Due(settings, tenants), pokes, stop, syncs)
+        with _stopping(stop, wake), looked_at(settings, tenants):
+            _loop(Due(settings, tenants), pokes, stop, crew, wake)
     finally:
-        observer.stop()
-        observer.join()
-        syncs.close()
+        pokes.close()
+        crew.close()
         if enricher is not None:
             stop.set()
             enricher.close()
 
 
-class _Due:
-    """Which tenants to look at next: those that moved before those whose turn in the pass over all it is."""
-
-    def __init__(self, settings: Settings, tenants: Collection[str]) -> None:
-        self._settings = settings
-        self._only = tenants
-        self._branches = _Branches(settings)
-        self._wanted: set[str] = set()
-        self._moved: set[str] = set()
-        self._behind: deque[str] = deque()
-        self._next_pass = self._next_glance = time.monotonic()
-
-    def next(self, poked: Collection[str]) -> list[str]:
-        """Who is next; none where all is done. A pass goes a few at a time, so that it holds up no commit."""
-        now = time.monotonic()
-        self._moved |= set(poked)
-        if now >= self._next_glance or not self._moved <= self._wanted:
-            is_first = not self._wanted
-            self._wanted = set(self._only or repository.tenants(self._settings))
-            if is_first:  # the first pass comes to all of them, and commits go first
-                self._branches.note(self._wanted)
-            self._moved = (self._moved & self._wanted) | self._branches.moved(self._wanted)
-            self._next_glance = now + GLANCE_SECONDS
-        if now >= self._next_pass:
-            self._behind = deque(sorted(self._wanted))
-            self._next_pass = now + PASS_SECONDS
-        names = sorted(self._moved) or [self._behind.popleft() for _ in range(min(_PASS_BATCH, len(self._behind)))]
-        self._moved = set()
-        self._branches.note(names)
-        return names
-
-    def again(self, names: Iterable[str]) -> None:
-        """These couldn't be synced: they are due at once."""
-        self._moved |= set(names)
-
-    def pause(self) -> float:
-        """Seconds until somebody may be due who isn't poked."""
-        return 0.0 if self._moved or self._behind else max(0.0, self._next_glance - time.monotonic())
-
-
-def _loop(due: _Due, pokes: _Pokes, stop: threading.Event, syncs: _Syncs) -> None:
+def _loop(due: Due, pokes: Pokes, stop: threading.Event, crew: _Crew, wake: threading.Event) -> None:
     while not stop.is_set():
-        names = due.next(pokes.take())
-        left = syncs.run(names)
-        if left:
-            due.again(left)
-            stop.wait(AWAY_SECONDS)
-        elif pokes.wake.wait(due.pause()):
-            stop.wait(_DEBOUNCE_SECONDS)
+        wake.clear()
+        if pokes.listen():
+            due.look()
+        for tenant, pause in crew.ended():
+            if pause is not None:
+                due.again(tenant, pause=pause)
+        for tenant in _next(due, pokes, crew):
+            crew.begin(tenant)
+        wake.wait(min(due.pause(), pokes.pause(), crew.pause()))
 
 
-class _Syncs:
-    """Syncs tenants on a connection that is kept, and made again where it breaks."""
+def _next(due: Due, pokes: Pokes, crew: _Crew) -> Iterator[str]:
+    """Who begins now, each named once the one before has begun."""
+    while names := due.next(pokes.take(), room=crew.room(), pass_room=crew.pass_room(), at_work=crew.at_work):
+        yield from names
+
+
+class _Crew:
+    """Syncs several tenants at once, each in a thread and a session of its own.
+
+    One that takes long is soon gone past, so that the first sync of a large tenant holds up no commit of another.
+    """
 
     def __init__(
         self,
@@ -206,56 +116,163 @@ class _Syncs:
         report: Callable[[TenantSync], None],
         metrics: Metrics | None,
         enricher: _Enricher | None,
+        jobs: int,
+        wake: threading.Event,
     ) -> None:
-        self._settings = settings
+        self.at_work: dict[str, float] = {}
+        self._jobs = jobs
         self._report = report
         self._metrics = metrics
         self._enricher = enricher
-        self._stack = ExitStack()
-        self._connection: psycopg.Connection[Any] | None = None
-        self._away = False
+        self._wake = wake
+        self._settings = settings
+        self._sessions = _Sessions(settings, keep=jobs)
+        self._pool = ThreadPoolExecutor(_MOST * jobs, thread_name_prefix="docmem-sync")
+        self._ended: SimpleQueue[tuple[str, Future[float | None]]] = SimpleQueue()
+        self._telling = threading.Lock()
+        self._waiting: dict[str, float] = {}  # since when somebody else has synced it
+        self._told: set[str] = set()
+        self._is_away = False
+        self._away_until = 0.0
 
-    def run(self, names: Sequence[str]) -> Sequence[str]:
-        """Sync these; returns those that couldn't be for want of a server."""
-        for number, tenant in enumerate(names):
-            try:
-                self._tell(self._sync(tenant))
-            except ServerUnavailable as error:
-                if not self._away:
-                    _log.warning("%s; tried again every %.0f s", error, AWAY_SECONDS)
-                self._away = True
-                self.close()
-                return names[number:]
-            self._away = False
-        return ()
+    def room(self) -> int:
+        """How many more tenants may begin now."""
+        if time.monotonic() < self._away_until:
+            return 0
+        return min(self._jobs - len(self._short()), _MOST * self._jobs - len(self.at_work))
 
-    def _sync(self, tenant: str) -> TenantSync:
-        if self._connection is None:
-            self._connection = self._stack.enter_context(connected(self._settings))
-        with db.explained(self._connection):
-            return mirror(self._settings, self._connection, tenant)
+    def pass_room(self) -> int:
+        """How many more of the pass over all: it leaves room for commits."""
+        return min(self.room(), max(1, self._jobs // 2) - len(self._short()))
 
-    def _tell(self, done: TenantSync) -> None:
-        if done.error is not None or done.before != done.after:
-            self._report(done)
-        if self._metrics is not None:
-            self._metrics.sync(done)
-        if self._enricher is not None and done.error is None and not self._is_embedded(done):
+    def pause(self) -> float:
+        """Seconds until there may be more room, but for one that ends, which wakes; infinite where there is room."""
+        if self.room() > 0:
+            return math.inf
+        free = max(self._away_until, min(self._short(), default=0.0) + LONG_SECONDS)
+        return max(0.01, free - time.monotonic())
+
+    def _short(self) -> list[float]:
+        long_ago = time.monotonic() - LONG_SECONDS
+        return [began for began in self.at_work.values() if began > long_ago]
+
+    def begin(self, tenant: str) -> None:
+        """Sync this one, aside."""
+        self.at_work[tenant] = time.monotonic()
+        self._pool.submit(self._run, tenant).add_done_callback(partial(self._end, tenant))
+
+    def _end(self, tenant: str, done: Future[float | None]) -> None:
+        self._ended.put((tenant, done))
+        self._wake.set()
+
+    def ended(self) -> Iterator[tuple[str, float | None]]:
+        """Those that ended, with the seconds after which they are to be tried again, if at all. A bug is raised."""
+        while not self._ended.empty():
+            tenant, done = self._ended.get()
+            del self.at_work[tenant]
+            yield tenant, done.result()
+
+    # ---------------------------------------------------------------------------------------- in a thread of the pool
+
+    def _run(self, tenant: str) -> float | None:
+        try:
+            with self._sessions.one() as connection:
+                done = mirror(self._settings, connection, tenant, patience=0.0)
+                if isinstance(done.error, Busy):
+                    return self._wait(tenant)
+                is_embedded = self._is_embedded(done, connection)
+        except ServerUnavailable as error:
+            self._leave_alone(error)
+            return AWAY_SECONDS
+        self._is_away = False
+        self._waiting.pop(tenant, None)
+        return self._tell(done, is_embedded)
+
+    def _leave_alone(self, error: ServerUnavailable) -> None:
+        with self._telling:
+            if not self._is_away:
+                _log.warning("%s; tried again every %.0f s", error, AWAY_SECONDS)
+            self._is_away = True
+            self._away_until = time.monotonic() + AWAY_SECONDS
+        self._sessions.close()
+
+    def _wait(self, tenant: str) -> float:
+        """Somebody else syncs it: it is tried again soon."""
+        now = time.monotonic()
+        since = self._waiting.setdefault(tenant, now)
+        if since <= now - _SAID_AFTER_SECONDS:
+            _log.warning("%s: another sync is at work for %.0f s; its commits wait", tenant, now - since)
+            self._waiting[tenant] = math.inf
+        return BUSY_SECONDS
+
+    def _tell(self, done: TenantSync, is_embedded: bool) -> float | None:
+        again = AWAY_SECONDS if isinstance(done.error, TryAgain) else None
+        with self._telling:
+            if (done.error is not None or done.before != done.after) and not (again and done.tenant in self._told):
+                self._report(done)
+            (self._told.add if again else self._told.discard)(done.tenant)
+            if self._metrics is not None:
+                self._metrics.sync(done)
+        if self._enricher is not None and done.error is None and not is_embedded:
             self._enricher.add([done.tenant])
+        return again
 
-    def _is_embedded(self, done: TenantSync) -> bool:
+    def _is_embedded(self, done: TenantSync, connection: psycopg.Connection[Any]) -> bool:
         """Whether an unchanged tenant has all its vectors: thousands of those mustn't stand in the line of a few."""
-        assert self._enricher is not None
-        if done.outcome != "unchanged" or self._connection is None:
+        if self._enricher is None or done.outcome != "unchanged":
             return False
-        with db.explained(self._connection):
-            return is_current(self._connection, done.tenant, model=self._enricher.model)
+        with db.explained(connection):
+            return is_current(connection, done.tenant, model=self._enricher.model)
 
     def close(self) -> None:
-        """Leave the connection."""
-        self._connection = None
-        with suppress(DocmemError, psycopg.Error):
-            self._stack.close()
+        """Wait for those at work, and leave the sessions."""
+        self._pool.shutdown(cancel_futures=True)
+        self._sessions.close()
+
+
+class _Sessions:
+    """Sync sessions, of which some are kept for whoever needs one next."""
+
+    def __init__(self, settings: Settings, *, keep: int) -> None:
+        self._settings = settings
+        self._keep = keep
+        self._idle: list[tuple[ExitStack, psycopg.Connection[Any]]] = []
+        self._opening = threading.Lock()  # the first brings the schema up to date
+
+    @contextmanager
+    def one(self) -> Iterator[psycopg.Connection[Any]]:
+        """A session; after a failure it isn't used again. Raises what `connected` raises."""
+        stack, connection = self._take() or self._open()
+        try:
+            yield connection
+        except BaseException:
+            _close(stack)
+            raise
+        if connection.closed or len(self._idle) >= self._keep:
+            _close(stack)
+        else:
+            self._idle.append((stack, connection))
+
+    def _take(self) -> tuple[ExitStack, psycopg.Connection[Any]] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _open(self) -> tuple[ExitStack, psycopg.Connection[Any]]:
+        stack = ExitStack()
+        with self._opening:
+            return stack, stack.enter_context(connected(self._settings))
+
+    def close(self) -> None:
+        """Leave those that nobody uses."""
+        while (left := self._take()) is not None:
+            _close(left[0])
+
+
+def _close(stack: ExitStack) -> None:
+    with suppress(DocmemError, psycopg.Error):
+        stack.close()
 
 
 class _Enricher:

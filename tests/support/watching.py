@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem_sync.metrics import Metrics
-from docmem_sync.sync import TenantSync
+from docmem_sync.sync import JOBS, TenantSync
 from docmem_sync.watch import watch
 
 
 @contextmanager
 def watching(
-    settings: Settings, *, embedder: Embedder | None = None, metrics: Metrics | None = None
+    settings: Settings, *, embedder: Embedder | None = None, metrics: Metrics | None = None, jobs: int = JOBS
 ) -> Iterator[list[TenantSync]]:
     """`docmem sync --watch` in a thread; what it reports."""
     done: list[TenantSync] = []
     stop = threading.Event()
     thread = threading.Thread(
-        target=lambda: watch(settings, report=done.append, stop=stop, embedder=embedder, metrics=metrics)
+        target=lambda: watch(settings, report=done.append, stop=stop, embedder=embedder, metrics=metrics, jobs=jobs)
     )
     thread.start()
     try:
