@@ -57,6 +57,7 @@ _FEW = 8
 """Memories below which that can't be said."""
 _PIECE = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]{2,3}")
 """A piece of Thai, Lao, Burmese or Khmer, as the index has them."""
+_DIGIT = re.compile("[0-9]")
 _DAY = 86_400.0
 _SEARCH_SECONDS = 30.0
 
@@ -206,8 +207,14 @@ def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[st
     (evals/README.md). Three characters of Thai are no word yet: of these it takes two.
     """
     telling_apart = {lexeme for lexeme in content - everywhere if not _PIECE.fullmatch(lexeme)}
-    counted = ((hit, len(content & hit.shared)) for hit in hits)
+    counted = ((hit, _things(content & hit.shared)) for hit in hits)
     return tuple(hit._replace(matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
+
+
+def _things(lexemes: frozenset[str]) -> int:
+    """How many things some lexemes name: what is part of a code is one with it, as 2024 of inv202400174."""
+    codes = [lexeme for lexeme in lexemes if _DIGIT.search(lexeme)]
+    return sum(not any(lexeme in code and lexeme != code for code in codes) for lexeme in lexemes)
 
 
 def rarity(common: Frequencies) -> dict[str, float]:

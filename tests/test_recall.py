@@ -109,6 +109,14 @@ def test_a_goal_is_about_what_shares_a_word_of_content_with_it() -> None:
     assert about(hits, frozenset(), frozenset()) == ()
 
 
+def test_a_code_and_its_parts_are_one_thing_and_two_pieces_of_thai_a_word() -> None:
+    code = frozenset({"inv", "2024", "00174", "inv202400174"})
+    thai = frozenset({"กาแ", "าแฟ"})
+    hits = [hit("a", shared=code | {"sofa"}), hit("b", shared=thai), hit("c", shared=thai - {"กาแ"})]
+    found = about(hits, code | thai | {"sofa"}, frozenset())
+    assert [(one.id, one.matched) for one in found] == [("a", 2), ("b", 2)]
+
+
 def test_one_word_that_stands_everywhere_tells_nothing_and_two_tell_something() -> None:
     content = frozenset({"ana", "tour", "hole"})
     hits = [hit("a", shared=frozenset({"ana"})), hit("b", shared=frozenset({"ana", "tour"}))]

@@ -230,3 +230,9 @@ def test_prose_of_ascii_has_the_lexemes_of_postgres_alone(indexed: Settings) -> 
             indexed, "SELECT docmem.words('english', %(text)s) = to_tsvector('english', %(text)s) AS same", text=text
         )
         assert found["same"]
+
+
+def test_a_word_with_accents_counts_no_more_than_another(indexed: Settings) -> None:
+    asked = "SELECT array_agg(lexeme ORDER BY lexeme) AS words FROM docmem.asked('{%s}', 'José habitações')"
+    assert rows(indexed, asked % "english") == [{"words": ["habitaco", "jose"]}]
+    assert rows(indexed, asked % "portuguese") == [{"words": ["habit", "habitaco", "jos"]}]

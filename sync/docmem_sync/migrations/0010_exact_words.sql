@@ -246,16 +246,20 @@ END;
 
 -- The lexemes of a question in each language that the texts are in, at most 700: each is looked for in each text, and
 -- only two thousand characters without spaces have more. Where the language is unknown, English stop words go, or every
--- "the" would find everything.
+-- "the" would find everything. A word with accents is asked for once, without them, as all texts have it; only where
+-- accents decide how a word is stemmed, with them too.
 CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT l.language, w.lexeme
     FROM unnest(languages) AS l (language),
+         LATERAL (SELECT tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true)) AS lexemes) AS q,
          LATERAL (
              SELECT u.lexeme
-             FROM unnest(tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true))) AS u (lexeme)
-             WHERE l.language <> 'simple' OR ts_lexize('english_stem', u.lexeme) IS DISTINCT FROM '{}'::text[]
+             FROM unnest(q.lexemes) AS u (lexeme)
+             WHERE (l.language <> 'simple' OR ts_lexize('english_stem', u.lexeme) IS DISTINCT FROM '{}'::text[])
+               AND (octet_length(u.lexeme) = char_length(u.lexeme) OR l.language NOT IN ('simple', 'english')
+                    OR docmem.folded(u.lexeme) = u.lexeme OR docmem.folded(u.lexeme) <> ALL (q.lexemes))
              ORDER BY length(u.lexeme) DESC, u.lexeme COLLATE "C"
              LIMIT 700
          ) AS w;
