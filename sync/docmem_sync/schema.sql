@@ -458,6 +458,7 @@ DECLARE
     run text[];
     number text[];
     unit text;
+    part text;
     joined text;
 BEGIN
     FOR run IN SELECT regexp_matches(
@@ -488,15 +489,14 @@ BEGIN
                 RETURN NEXT translate(unit, '-./_,''#', '');
                 RETURN NEXT substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$');
             END IF;
-            IF unit ~ '[^0-9]' THEN
-                RETURN QUERY
-                SELECT part[1]
-                FROM regexp_matches(
-                    unit, CASE WHEN asked THEN '[0-9]{3,}|[[:alpha:]]+' ELSE '[0-9]{3,}' END, 'g'
-                ) AS part;
-            END IF;
+            FOREACH part IN ARRAY regexp_split_to_array(unit, '[^0-9]+') LOOP
+                IF length(part) > 2 AND part <> unit THEN
+                    RETURN NEXT part;
+                END IF;
+            END LOOP;
             IF asked THEN
                 RETURN NEXT run[1] || joined;
+                RETURN QUERY SELECT letters FROM regexp_split_to_table(unit, '[^[:alpha:]]+') AS letters;
             END IF;
         END LOOP;
         IF asked THEN
@@ -579,7 +579,7 @@ BEGIN
     IF plain ~ '[0-9][-./_,'' ()][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
        OR asked AND plain ~ '[0-9]' THEN
         beside := beside || ARRAY(
-            SELECT DISTINCT code
+            SELECT code
             FROM docmem.codes(plain, asked) AS code
             WHERE length(code) BETWEEN 2 AND 64 AND code !~ '^[0-9]{1,2}$'
         );
