@@ -23,7 +23,7 @@ from docmem.names import subject_key
 from docmem.packet import path_id
 from docmem.passage import passages, stems
 from docmem.projection import project_memory
-from docmem.recall import Hit, SearchResult
+from docmem.recall import Hit, SearchResult, check
 from docmem.repository import Repository
 from docmem.tenant_config import Retention, TenantConfig
 
@@ -51,8 +51,10 @@ def search(
     """The best `limit` files for a question, each with the paragraph (at most 500 characters) that answers it.
 
     Sees what `recall.search` sees, at `revision` (default: main's head), and says `degraded: "files"`. Files that
-    don't parse are left out; of a broken `docmem.yaml` the last good one holds. Raises `NotFound` and `InvalidName`.
+    don't parse are left out; of a broken `docmem.yaml` the last good one holds. Raises `NotFound`, `InputError` and
+    `InvalidName`.
     """
+    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent)
     repo = repository.open(settings, tenant)
     key = None if subject is None else subject_key(tenant, subject)
     at = repo.revision(revision) if revision else repo.head()
@@ -90,7 +92,7 @@ def config_at(repo: Repository, revision: str) -> TenantConfig:
 
 def memories_at(repo: Repository, revision: str, subject: str | None) -> Iterator[Memory]:
     """The memories of a subject, or of all, that parse."""
-    folder = f"{layout.subject_dir(subject)}/memories" if subject else "subjects"
+    folder = f"{layout.subject_dir(subject)}/memories" if subject is not None else "subjects"
     for path, data in _contents(repo, revision, folder, "memory"):
         try:
             yield files.parse_memory(path, data)

@@ -59,10 +59,12 @@ _CHARS_A_TOKEN = 20
 _SHARE: Mapping[Block, float] = {"steering": 0.5, "persona": 0.4, "strategy": 0.3, "conventions": 0.4}
 """Of the tokens, the most of a block where `budgets.blocks` says none: what the goal asks for keeps its room."""
 
-_WORKED, _FAILED = "worked, a template", "failed, a warning"
+WORKED, FAILED = "worked, a template", "failed, a warning"
+"""What a verdict makes of a past experiment."""
+
 _VERDICTS: Mapping[str, str] = {
-    **dict.fromkeys(("worked", "won", "success", "adopted"), _WORKED),
-    **dict.fromkeys(("failed", "lost", "harmful", "rejected"), _FAILED),
+    **dict.fromkeys(("worked", "won", "success", "adopted"), WORKED),
+    **dict.fromkeys(("failed", "lost", "harmful", "rejected"), FAILED),
 }
 _KEY_MAX = 60
 _PATH_MAX = 80

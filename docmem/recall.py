@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +22,8 @@ from pydantic import BaseModel, ValidationError
 from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
-from docmem.errors import NotFound
+from docmem.errors import InputError, NotFound
+from docmem.fence import clean
 from docmem.index import (
     READING,
     Ask,
@@ -39,7 +41,8 @@ from docmem.index import (
 )  # fmt: skip
 from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
-from docmem.names import subject_key
+from docmem.names import agent_name, subject_key
+from docmem.packet import FAILED, WORKED, verdict
 from docmem.tenant_config import Budgets, Retention, Weights
 
 ARM = 30
@@ -58,6 +61,8 @@ _FEW = 8
 _PIECE = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]{2,3}")
 """A piece of Thai, Lao, Burmese or Khmer, as the index has them."""
 _DIGIT = re.compile("[0-9]")
+_SETTLED = {WORKED: 1.0, FAILED: 0.5}
+"""Shares of the weight of a verdict: what worked is worth repeating, what failed is worth knowing."""
 _DAY = 86_400.0
 _SEARCH_SECONDS = 30.0
 
@@ -271,7 +276,7 @@ def _merged(first: Hit, second: Hit) -> Hit:
 
 
 def judge(hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection[str] = frozenset()) -> tuple[Hit, ...]:
-    """The best `limit` by relevance, recency and importance, among the twice as many most relevant.
+    """The best `limit` by relevance, recency, importance and verdict, among the twice as many most relevant.
 
     Those of them that were `used` lately (ids) stand behind the others, so that an agent isn't told the same for ever;
     but the most relevant stays: where each turn of a chat is a run, its answer would be away in every other turn.
@@ -292,9 +297,18 @@ def by_recency(
 def _best(
     hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
-    scored = [(hit, _score(hit.age, hit.importance, relevance, weights)) for hit, relevance in hits]
+    scored = [
+        (hit, _score(hit.age, hit.importance, relevance, weights) + _settled(hit, weights)) for hit, relevance in hits
+    ]
     scored.sort(key=lambda pair: (pair[0].id in used, -pair[1], pair[0].age, pair[0].key))
     return tuple(hit._replace(score=score) for hit, score in scored[:limit])
+
+
+def _settled(hit: Hit, weights: Weights) -> float:
+    """What it counts that an experiment came to something."""
+    if hit.verdict is None or not hit.path.startswith("experiments/"):
+        return 0.0
+    return weights.verdict * _SETTLED.get(verdict(hit.verdict), 0.0)
 
 
 def _best_first(hit: Hit) -> tuple[Any, ...]:
@@ -396,7 +410,9 @@ def _scope(question: Question, policies: Policies) -> Scope:
 
 
 def _asked(question: Question) -> str:
-    return scrub(question.text)[0][:_QUESTION_CHARS]
+    """The question as texts are indexed: without what isn't seen, and full-width letters as letters."""
+    seen, _ = clean(scrub(question.text[: 2 * _QUESTION_CHARS])[0])
+    return unicodedata.normalize("NFKC", seen)[:_QUESTION_CHARS]
 
 
 def recent(index: Index, scope: Scope, policies: Policies, *, limit: int) -> tuple[Hit, ...]:
@@ -461,6 +477,28 @@ def _document(row: Mapping[str, Any]) -> Hit:
     )
 
 
+def check(
+    query: object, *, limit: object, kinds: object, folders: object, agent: str | None, topics: object = None
+) -> None:
+    """Raise `InputError` or `InvalidName` for what can't be searched for."""
+    if not isinstance(query, str):
+        raise InputError(f"a question is text, not {type(query).__name__}")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise InputError(f"a limit is a number from 1, not {limit!r}")
+    _known("kind", kinds, KINDS)
+    _known("folder", folders, FOLDERS)
+    if agent is not None:
+        agent_name(agent)
+
+
+def _known(what: str, given: object, known: Collection[str]) -> None:
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise InputError(f"{what}s are several, not {given!r}", hint=f"give a list of: {', '.join(known)}")
+    for each in given:
+        if each not in known:
+            raise InputError(f"there is no {what} {each!r}", hint=f"there are: {', '.join(known)}")
+
+
 def search(
     source: Settings | Reader,
     tenant: str,
@@ -478,8 +516,10 @@ def search(
     With a `subject` (a key, or an id) it sees that subject's memories and the tenant's documents; without one it is
     the operator's view and sees all of the tenant's. `kinds=()` leaves memories out, `folders=()` documents.
     `source` is the settings, or a `Reader` to keep connections between searches.
-    Raises `NotFound` for a tenant that was never synced, and whatever `Reader.read` raises.
+    Raises `NotFound` for a tenant that was never synced, `InputError` and `InvalidName` for what can't be searched for,
+    and whatever `Reader.read` raises.
     """
+    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent)
     if isinstance(source, Settings):
         reader = Reader(source, timeout=READING, opening=_SEARCH_SECONDS)
         try:

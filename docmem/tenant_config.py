@@ -125,11 +125,15 @@ class Budgets(_Closed):
 
 
 class Weights(_Closed):
-    """How recall ranks: reciprocal rank fusion, then relevance, recency and importance."""
+    """How recall ranks: reciprocal rank fusion, then relevance, recency and importance.
+
+    `verdict`: what it counts that an experiment worked; one that failed counts half of it, one without a verdict none.
+    """
 
     relevance: float = Field(default=0.5, ge=0)
     recency: float = Field(default=0.3, ge=0)
     importance: float = Field(default=0.2, ge=0)
+    verdict: float = Field(default=0.1, ge=0)
     half_life_days: float = Field(default=30, gt=0)
     rrf_k: int = Field(default=60, ge=1)
     lexical: float = Field(default=1.0, ge=0)

@@ -11,6 +11,7 @@ from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.index import READING, Ask, Reader
 from docmem.layout import place
+from docmem.names import agent_name
 from docmem.times import format_time
 
 _OPENING = 30.0
@@ -63,7 +64,12 @@ class GivenPacket:
 
 
 def read(settings: Settings, tenant: str, run: int, *, agent: str | None = None) -> list[GivenPacket]:
-    """The packets of a run, oldest first; of all agents without `agent`. Raises what `Reader.read` raises."""
+    """The packets of a run, oldest first; of all agents without `agent`.
+
+    Raises `InvalidName`, and what `Reader.read` raises.
+    """
+    if agent is not None:
+        agent_name(agent)
     reader = Reader(settings, timeout=READING, opening=_OPENING)
     try:
         [rows] = reader.read(tenant, lambda index: index.run(Ask("trace", {"run": run, "agent": agent})))

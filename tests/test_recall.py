@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from docmem import filesearch
 from docmem.config import Settings
 from docmem.embedding import LocalEmbedder
-from docmem.errors import InvalidName, NotFound
+from docmem.errors import DocmemError, InvalidName, NotFound
 from docmem.files import render_memory
 from docmem.index import Frequencies, Reader
 from docmem.model import Memory
@@ -97,6 +98,15 @@ def test_what_was_used_lately_stands_behind_the_fresh_but_for_the_most_relevant(
 def test_importance_counts() -> None:
     hits = [hit("a", importance=1), hit("b", importance=9), hit("c", importance=5)]
     assert [found.id for found in judge(hits, Weights(relevance=0), limit=3)] == ["b", "c", "a"]
+
+
+def test_an_experiment_that_came_to_something_counts_more_and_no_other_text_does() -> None:
+    said = {"none": None, "open": "running", "failed": "lost", "worked": "won"}
+    hits = [hit(name, path=f"experiments/{name}.md", verdict=what) for name, what in said.items()]
+    assert [found.id for found in judge(hits, Weights(relevance=0), limit=4)] == ["worked", "failed", "none", "open"]
+    assert [found.id for found in judge(hits, Weights(relevance=0, verdict=0), limit=4)] == sorted(said)
+    notes = [each._replace(path=f"knowledge/{each.id}.md") for each in hits]
+    assert [found.id for found in judge(notes, Weights(relevance=0), limit=4)] == sorted(said)
 
 
 def test_a_goal_is_about_what_shares_a_word_of_content_with_it() -> None:
@@ -288,6 +298,37 @@ def test_a_tenant_that_was_never_synced_or_cant_be_one_is_an_error(acme: Setting
         search(acme, "unknown", "tea")
     with pytest.raises(InvalidName):
         search(acme, "acme'; --", "tea")
+
+
+@pytest.mark.parametrize("query", ["zebra\u202e", "ＺＥＢＲＡ", "\u2066zeb\u200bra\u2069", "ZEBRA!!!"])
+def test_what_is_not_seen_in_a_question_and_full_width_letters_change_nothing(acme: Settings, query: str) -> None:
+    serve(acme, memory("Saw a zebra."))
+    assert texts(search(acme, "acme", query, subject="ana")) == ["Saw a zebra."]
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"query": None}, "a question is text, not NoneType"),
+        ({"query": b"tea"}, "a question is text, not bytes"),
+        ({"query": ["tea"]}, "a question is text, not list"),
+        ({"limit": 0}, "a limit is a number from 1"),
+        ({"limit": True}, "a limit is a number from 1"),
+        ({"kinds": ("fact", "x")}, "there is no kind 'x'"),
+        ({"kinds": "fact"}, "kinds are several"),
+        ({"folders": ("x",)}, "there is no folder 'x'"),
+        ({"agent": "NO WAY"}, "can't be an agent's name"),
+        ({"agent": ""}, "can't be an agent's name"),
+        ({"subject": ""}, "a subject is 1 to 200 characters"),
+        ({"subject": " "}, "a subject is 1 to 200 characters"),
+    ],
+)
+def test_what_cant_be_searched_for_is_said(acme: Settings, bad: dict[str, Any], says: str) -> None:
+    serve(acme, memory("Ana likes tea."), memory("Bo likes tea.", who="bo"))
+    query = bad.pop("query", "tea")
+    for find in (search, filesearch.search):
+        with pytest.raises(DocmemError, match=says):
+            find(acme, "acme", query, **bad)
 
 
 def test_a_search_leaves_no_thread_behind(acme: Settings) -> None:

@@ -235,7 +235,7 @@ def _subjects(threads: Sequence[str], subject: str | None, file: Path | None) ->
     if (subject is None) == (file is None):
         raise click.UsageError("a folder needs --subject, where all is about one person, or --subjects FILE")
     if file is None:
-        return dict.fromkeys(threads, subject or "")
+        return dict.fromkeys(threads, str(subject))
     known = load_mapping(file.read_text("utf-8-sig"))
     missing = [thread for thread in threads if not isinstance(known.get(thread), str | int)]
     if missing:

@@ -66,7 +66,7 @@ def _select(
     from docmem import history, names
 
     repository = _open(tenant)
-    key = names.subject_key(tenant, subject) if subject else None
+    key = None if subject is None else names.subject_key(tenant, subject)
     life = history.why(repository, memory) if memory is not None else None
     paths = history.paths_of(repository, subject=key) + (sorted({step.path for step in life.steps}) if life else [])
     span = history.Span(_time(since), _time(until))
@@ -316,7 +316,7 @@ def at(tenant: str, time: str, subject: str | None, from_index: bool, as_json: b
 
     when = _time(time)
     assert when is not None
-    key = names.subject_key(tenant, subject) if subject else None
+    key = None if subject is None else names.subject_key(tenant, subject)
     revision, found = (_at_index if from_index else _at_main)(tenant, when, key)
     if as_json:
         source = "index" if from_index else "git"

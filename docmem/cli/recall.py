@@ -59,7 +59,7 @@ def search(
 
     configured = settings()
     _known(configured, tenant)
-    key = names.subject_key(tenant, subject) if subject else None
+    key = None if subject is None else names.subject_key(tenant, subject)
     if files:
         result = filesearch.search(configured, tenant, query, subject=key, agent=agent, limit=limit)
     else:
