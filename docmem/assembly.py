@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from docmem.errors import InputError
-from docmem.names import agent_name, subject_key, tenant_name
+from docmem.names import agent_name, safe_path, subject_key, tenant_name
 from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
 from docmem.recall import Hit, Policies, by_recency, judge
@@ -34,6 +34,9 @@ EPISODES = ("episode",)
 _SEARCHED = frozenset({"facts", "learned", "episodes", "experiments"})
 _MEMORY_CHARS = 2_000
 """Of one memory: a longer text would leave no room for others."""
+_DOCUMENTS_MAX = 1_000
+_RUN_MAX = 10**15
+"""Far from what Postgres can count to, so that there is always a next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +81,53 @@ def requested(
     blocks: Iterable[str] | None,
     documents: Sequence[str],
 ) -> Request:
-    """A request out of what a caller says. Raises `InvalidName` and `InputError`."""
-    wanted = BLOCKS if blocks is None else tuple(dict.fromkeys(blocks))
-    unknown = [block for block in wanted if block not in BLOCKS]
-    if unknown:
-        raise InputError(f"there is no block {unknown[0]!r}", hint=f"blocks are: {', '.join(BLOCKS)}")
+    """A request out of what a caller says. Raises `InvalidName` and `InputError`: what is wrong with it is the
+    caller's, and none of what is done for it afterwards may fail by it."""
+    if goal is not None and not isinstance(goal, str):
+        raise InputError(f"a goal is text, not {type(goal).__name__}", hint="give the turn's question or task")
     return Request(
         tenant=tenant_name(tenant),
         subject=subject_key(tenant, subject),
         agent="default" if agent is None else agent_name(agent),
         goal=(goal or "").strip() or None,
-        run=run,
-        blocks=wanted,
-        documents=tuple(documents),
+        run=None if run is None else run_number(run),
+        blocks=BLOCKS if blocks is None else _blocks(blocks),
+        documents=_paths(documents) if documents else (),
     )
+
+
+def run_number(run: object) -> int:
+    """Return `run` if it may number a run, else raise `InputError`."""
+    if not isinstance(run, int) or isinstance(run, bool) or not 0 <= run <= _RUN_MAX:
+        raise InputError(
+            f"a run's number is a whole number of 0 to {_RUN_MAX}, not {str(run)[:40]!r}",
+            hint="count runs upwards, or leave it to Injector.next_run",
+        )
+    return run
+
+
+def _blocks(blocks: object) -> tuple[Block, ...]:
+    wanted = _listed(blocks, "blocks")
+    known = {str(block): block for block in BLOCKS}
+    unknown = [block for block in wanted if block not in known]
+    if unknown:
+        raise InputError(f"there is no block {unknown[0][:40]!r}", hint=f"blocks are: {', '.join(BLOCKS)}")
+    return tuple(known[block] for block in dict.fromkeys(wanted))
+
+
+def _paths(documents: object) -> tuple[str, ...]:
+    paths = _listed(documents, "documents")
+    if len(paths) > _DOCUMENTS_MAX:
+        raise InputError(f"{len(paths)} documents at once; ask for {_DOCUMENTS_MAX} at most")
+    return tuple(safe_path(path) for path in paths)
+
+
+def _listed(given: object, what: str) -> list[str]:
+    """Texts out of what should be several of them. A text alone isn't: its letters would be."""
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
+    if found is None or not all(isinstance(each, str) for each in found):
+        raise InputError(f"{what} are a list of texts, not {type(given).__name__}", hint=f"give them as {what}=[…]")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ class Breaker:
         """Whether it stands open now, be it half."""
         return self._failed >= self._limit
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last try failed."""
+        return self._failed > 0
+
     def allows(self) -> bool:
         """Whether to try. In the half-open state only the first of several callers is let through."""
         with self._lock:

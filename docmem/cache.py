@@ -46,10 +46,10 @@ class Cache(Generic[K, V]):
             self._entries.move_to_end(key)
             return self._clock() - entry[0], entry[1]
 
-    def drop(self, where: Callable[[K], bool]) -> None:
-        """Forget the entries whose key is so."""
+    def drop(self, where: Callable[[K, V], bool]) -> None:
+        """Forget the entries whose key and value are so."""
         with self._lock:
-            for key in [key for key in self._entries if where(key)]:
+            for key in [key for key, (_, value) in self._entries.items() if where(key, value)]:
                 del self._entries[key]
 
     def put(self, key: K, value: V) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import math
 import operator
 import os
@@ -27,6 +28,8 @@ from docmem.config import Settings
 from docmem.document import scrub
 from docmem.errors import ConfigError, DocmemError, ModelReplyError, ModelUnavailable
 from docmem.patience import retry_after
+
+_log = logging.getLogger("docmem.inject")
 
 BATCH = 64
 """Texts of one call to a provider."""
@@ -333,15 +336,19 @@ class QueryVectors:
         self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
         self._workers = _Workers()
 
-    def __call__(self, text: str) -> QueryVector:
-        """The vector of `text`, or a `QueryVector` that says `no_embedder` or `embedder_failed`."""
+    def __call__(self, text: str, *, within: float | None = None) -> QueryVector:
+        """The vector of `text`, or a `QueryVector` that says `no_embedder` or `embedder_failed`.
+
+        `within`: seconds, where these are fewer than `timeout`.
+        """
         question = text[:_QUERY_CHARS]
         known = self._cache.get(question)
         if known is not None:
             return known
         if not self._breaker.allows() or not self._waiting.acquire(blocking=False):
             return QueryVector(degraded="embedder_failed")
-        found = self._within_timeout(question)
+        limit = self._timeout if within is None else max(0.0, min(within, self._timeout))
+        found = self._in_time(question, limit)
         if found.degraded:
             self._breaker.failed()
         else:
@@ -349,11 +356,11 @@ class QueryVectors:
             self._cache.put(question, found)
         return found
 
-    def _within_timeout(self, question: str) -> QueryVector:
+    def _in_time(self, question: str, limit: float) -> QueryVector:
         answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
         self._workers.do(partial(self._embed, question, answer))
         try:
-            return answer.get(timeout=self._timeout)
+            return answer.get(timeout=limit)
         except queue.Empty:
             return QueryVector(degraded="embedder_failed")
 
@@ -364,7 +371,11 @@ class QueryVectors:
             found = QueryVector(vector=vector, set=set_name(self._embedder), min_relevance=floor)
         except EmbedderMissing:
             found = QueryVector(degraded="no_embedder")
-        except DocmemError:
+        except DocmemError as error:
+            _log.warning("a question goes without a vector: %s", error.code)
+            found = QueryVector(degraded="embedder_failed")
+        except Exception as error:  # noqa: BLE001 an embedder may be the host's, and raise whatever it likes
+            _log.warning("a question goes without a vector: the embedder raised %s", type(error).__name__)
             found = QueryVector(degraded="embedder_failed")
         finally:
             self._waiting.release()

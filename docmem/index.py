@@ -57,6 +57,16 @@ class IndexFailed(DocmemError):
     code = "index_failed"
 
 
+class Slow(ServerUnavailable):
+    """Postgres answers, and took too long for this: another tenant's read may well be in time."""
+
+
+class Closed(DocmemError):
+    """It was closed, and opens no connection any more."""
+
+    code = "closed"
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """A question as lexemes, and as a query that finds any of them (None: it has no lexemes).
@@ -464,7 +474,7 @@ class Reader:
     def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None) -> T:
         """Run `work` on a connection as `tenant`. `seconds` instead of `timeout`, for what no turn waits for.
 
-        Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`.
+        Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`, `Closed`.
         """
         tenant_name(tenant)
         if self._process != os.getpid():  # forked by something that Python wasn't told of
@@ -481,7 +491,9 @@ class Reader:
                 return self._once(pool, tenant, work, deadline)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 # A pool hands out connections that a restart of the server has killed; the next may be good.
-                if time.monotonic() > deadline or isinstance(error, psycopg.errors.QueryCanceled):
+                if isinstance(error, psycopg.errors.QueryCanceled):
+                    raise Slow(f"no answer from Postgres within {limit:.2g} s", hint="see: docmem status") from None
+                if time.monotonic() > deadline:
                     raise self._late("no answer from Postgres") from None
             except psycopg.Error as error:
                 raise IndexFailed(f"the index can't be read: {_short(error)}", hint="see: docmem doctor") from None
@@ -521,7 +533,8 @@ class Reader:
             opened.add_done_callback(_close_aside)
 
     def close(self) -> None:
-        """Close the pool."""
+        """Close the pool, for good."""
+        self._closed = True
         self._watchdog.stop()
         with self._lock:
             opened, self._opened = self._opened, None
@@ -532,6 +545,8 @@ class Reader:
 
     def _pool(self, deadline: float) -> ConnectionPool[Any]:
         with self._lock:
+            if self._closed:
+                raise Closed("this reader was closed", hint="make another, or close it later")
             opened = self._opened
             if opened is None:
                 opened = self._opened = Future()
@@ -552,9 +567,15 @@ class Reader:
                 db.check_schema(connection)
             opened.set_result(db.reader_pool(self._settings))
         except DocmemError as error:
-            opened.set_exception(error)
+            opened.set_exception(_bare(error))
         except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
             opened.set_exception(ServerUnavailable(f"Postgres can't be reached: {_short(error)}"))
+
+
+def _bare(error: DocmemError) -> DocmemError:
+    """An error without its past: it would hold the socket of each failed connection until the collector comes by."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 def _close_aside(opened: Future[ConnectionPool[Any]]) -> None:

@@ -138,6 +138,7 @@ SELECT %(tenant)s, %(agent)s, 1 + greatest(
            (SELECT coalesce(max(u.last_used_run), 0) FROM docmem.usage u
             WHERE u.tenant_id = %(tenant)s AND u.agent = %(agent)s)
        ), '', 0, 0, '', '', '', '', '', now()
+WHERE EXISTS (SELECT FROM docmem.tenant_config c WHERE c.tenant_id = %(tenant)s)
 RETURNING run;
 
 -- name: write_traces

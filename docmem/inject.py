@@ -9,14 +9,18 @@ served.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import operator
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from docmem import config, embedding, events, forks
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
@@ -27,9 +31,9 @@ from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
-from docmem.index import Ask, Index, IndexFailed, Reader, Scope, recent
+from docmem.index import Ask, Closed, Index, IndexFailed, Reader, Scope, Slow, recent
 from docmem.listener import Listener, name_of
-from docmem.names import agent_name
+from docmem.names import agent_name, tenant_name
 from docmem.packet import Packet, Tokenizer
 from docmem.recall import KNOWLEDGE, Policies, Question, answer, asking, of_recent, policies, telling
 from docmem.recorder import Recorder, given_now
@@ -55,6 +59,24 @@ _SHUT_OUT = 0.5
 _SPARE = 0.03
 """Seconds past `timeout` that a turn still waits for the files."""
 
+_RESERVED = 0.05
+"""Seconds of a turn that the embedder leaves to Postgres, which takes a tenth of that."""
+
+_QUICKLY = 0.25
+"""Share of `timeout` for the number of a run, and for whatever is asked right after a failure: the two stand in one
+turn, and a server that is well answers in a fraction of it."""
+
+_THREADS = 16
+"""Turns of asynchronous callers at once."""
+
+T = TypeVar("T")
+
+_NO_TENANT = "docmem"
+"""Whom recovery asks for: it may well not be there."""
+
+_NOBODY = "?"
+"""Stands in the log for what can't be a tenant's name."""
+
 _log = logging.getLogger("docmem.inject")
 
 
@@ -69,8 +91,11 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """A packet, whether what changes it is heard, and what its tenant and subject are called there."""
+
     packet: Packet
-    heard: bool
+    tenant: str | None = None
+    subject: str = ""
 
 
 class Injector:
@@ -100,10 +125,12 @@ class Injector:
         model = embedder or embedding.embedder(self._settings)
         self._vectors = QueryVectors(model, timeout=embedding_timeout) if model is not None else None
         self._timeout = timeout
+        self._whole = max(timeout, embedding_timeout)
         self._tokenizer = tokenizer
         self._observe = observe
         self._ttl = ttl
         self._files = files
+        self._closed = False
         self._writer = Reader(self._settings, timeout=timeout, opening=opening)
         self._reader = self._writer
         if self._settings.replica_dsn:
@@ -119,13 +146,16 @@ class Injector:
         self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
         self._last_rules: _Rules | None = None
-        self._channels: Cache[str, tuple[str, str]] = Cache(_TENANTS)
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
         self._fallback = Fallback(self._settings) if self._files else None
         self._breaker = Breaker(failures=2, pause=2.0)
+        # Where packets come from a replica, a primary that is away is no reason to go without them.
+        self._counting = self._breaker if self._reader is self._writer else Breaker(failures=2, pause=2.0)
         self._tenant_breakers: Cache[str, Breaker] = Cache(_TENANTS)
-        self._recovery = _Recovery(self._retry)
+        self._recovery = _Recovery(self._retry, wanted=lambda: self._breaker.open)
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
         self._failure = ""
         self._warned = False
 
@@ -159,18 +189,7 @@ class Injector:
         (configured, and not installed), `embedder_failed`, `files` (Postgres is away, this is from the local repo),
         or, with an empty text, the code of what failed.
         """
-        started = time.perf_counter()
-        try:
-            request = requested(tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents)
-            made = self._guarded(request)
-            if run is not None and made.spans:
-                self._recorder.put(
-                    given_now(request.tenant, request.subject, request.agent, run, made, consumed=consumed)
-                )
-        except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
-            made = Packet(degraded=self._said(error))
-        self._tell(tenant, run, made, time.perf_counter() - started)
-        return made
+        return self._turn(time.monotonic(), tenant, subject, goal, agent, run, blocks, documents, consumed)
 
     async def apacket(
         self,
@@ -184,39 +203,63 @@ class Injector:
         documents: Sequence[str] = (),
         consumed: bool = True,
     ) -> Packet:
-        """`packet`, in a thread."""
-        return await asyncio.to_thread(
-            self.packet, tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents,
-            consumed=consumed,
-        )  # fmt: skip
+        """`packet`, in a thread of the injector's own: the loop's may all be busy with something else."""
+        began = time.monotonic()
+        return await self.aside(
+            lambda: self._turn(began, tenant, subject, goal, agent, run, blocks, documents, consumed)
+        )
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """What `work` gives, in a thread of the injector's own."""
+        if self._closed:
+            return work()
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docmem-turn")
+            threads = self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, contextvars.copy_context().run, work)
 
     def next_run(self, tenant: str, agent: str | None = None) -> int | None:
         """Count a run of an agent and return its number, one more than any before; None where that can't be done now.
 
-        For hosts that don't number their runs. One write, which waits for no disk.
+        For hosts that don't number their runs. One write, which waits for no disk, and for a quarter of `timeout` at
+        most: a packet is still to be made in the same turn. Never raises. A tenant that was never synced has no runs.
         """
         try:
-            name = agent_name(agent or "default")
-            if self._breaker.open:
+            tenant_name(tenant)
+            name = agent_name("default" if agent is None else agent)
+            if self._closed or not self._may_count():
                 return None
             asks = [Ask(step, {"agent": name}) for step in ("lock_runs", "next_run")]
-            rows = self._writer.read(tenant, lambda index: index.write(*asks))
-        except DocmemError as error:
-            _log.warning("a run goes without a number: %s", error.code)
+            rows = self._writer.read(tenant, lambda index: index.write(*asks), seconds=_QUICKLY * self._timeout)
+            self._counting.succeeded()
+            return int(rows[1][0]["run"]) if rows[1] else None
+        except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
+            _log.warning("a run goes without a number: %s", _code(error))
+            if _is_outage(error):
+                self._count_outage(self._counting)
             return None
-        return int(rows[1][0]["run"])
+
+    def _may_count(self) -> bool:
+        # Of the breaker that packets share, `_recovery` knows first when it may close.
+        return not self._breaker.open if self._counting is self._breaker else self._counting.allows()
 
     def flush(self, *, seconds: float = 5.0) -> bool:
         """Wait until what runs were given is recorded, for so long at most; whether it is."""
         return self._recorder.flush(seconds=seconds)
 
     def close(self) -> None:
-        """Write what waits to be recorded, and close the connections."""
+        """Write what waits to be recorded, and close the connections. Packets after it are empty: `closed`."""
+        self._closed = True
         self._recovery.close()
         self._recorder.close()
         self._listener.close()
         self._writer.close()
         self._reader.close()
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
 
     def __enter__(self) -> Injector:
         return self
@@ -228,17 +271,43 @@ class Injector:
 
     # ------------------------------------------------------------------------------------------------- the turn
 
-    def _guarded(self, request: Request) -> Packet:
-        deadline = time.monotonic() + self._timeout + _SPARE
+    def _turn(
+        self,
+        began: float,
+        tenant: str,
+        subject: str,
+        goal: str | None,
+        agent: str | None,
+        run: int | None,
+        blocks: Iterable[str] | None,
+        documents: Sequence[str],
+        consumed: bool,
+    ) -> Packet:
+        name, number = _NOBODY, None
+        try:
+            request = requested(tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents)
+            name, number = request.tenant, request.run
+            made = self._guarded(request, began)
+            if number is not None and made.spans:
+                self._recorder.put(given_now(name, request.subject, request.agent, number, made, consumed=consumed))
+        except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
+            made = Packet(degraded=self._said(error))
+        self._tell(name, number, made, time.monotonic() - began)
+        return made
+
+    def _guarded(self, request: Request, began: float) -> Packet:
+        if self._closed:
+            raise Closed("this injector was closed", hint="make another, or close it later")
         breaker = self._tenant_breakers.get(request.tenant)
         if self._breaker.open or (breaker is not None and not breaker.allows()):
             return self._instead(request, self._failure, wait=0.0)
         try:
-            made = self._fresh_or_cached(request)
+            made = self._fresh_or_cached(request, began)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
             code = self._said(error)
             self._note_failure(request, error, code)
-            return self._instead(request, code, wait=max(0.0, deadline - time.monotonic()))
+            left = began + self._timeout + _SPARE - time.monotonic()
+            return self._instead(request, code, wait=max(0.0, left))
         self._breaker.succeeded()
         if breaker is not None:
             breaker.succeeded()
@@ -246,32 +315,36 @@ class Injector:
         return made
 
     def _note_failure(self, request: Request, error: Exception, code: str) -> None:
-        """A tenant whose rows are garbage is shut out alone; a server that is away is so for everybody."""
+        """A tenant whose rows are garbage, or too many, is shut out alone; a server that is away is so for all."""
         self._failure = code
-        if not isinstance(error, DocmemError) or isinstance(error, IndexFailed):
-            breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=_SHUT_OUT)
-            breaker.failed()
-            self._tenant_breakers.put(request.tenant, breaker)
-            self._cache.drop(lambda key: key[0] == request.tenant)
+        if _is_outage(error):
+            self._count_outage(self._breaker)
             return
-        self._breaker.failed()
-        if self._breaker.open:
+        breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=_SHUT_OUT)
+        breaker.failed()
+        self._tenant_breakers.put(request.tenant, breaker)
+        self._cache.drop(lambda key, _: key[0] == request.tenant)
+
+    def _count_outage(self, breaker: Breaker) -> None:
+        breaker.failed()
+        if breaker is self._breaker and breaker.open:
             self._cache.clear()
             self._reader.reset()
-            self._recovery.start(request)
+            self._recovery.start()
 
-    def _retry(self, request: Request) -> bool:
-        """Whether what failed goes well now: asked aside, so that no turn has to try."""
+    def _retry(self) -> None:
+        """Close the breaker if the server answers now: asked aside, so that no turn has to try.
+
+        It is asked for next to nothing, and of no tenant: what else fails then is a tenant's own matter.
+        """
         try:
-            self._made(request, None)
-        except DocmemError as error:
-            if isinstance(error, IndexFailed):
-                self._breaker.succeeded()  # the server is back, and this tenant's rows are another matter
-                return True
-            self._reader.reset()
-            return False
+            self._reader.read(_NO_TENANT, Index.tenant)
+        except Exception as error:  # noqa: BLE001 whatever it is, a thread that ended here would leave memory off
+            if _is_outage(error):
+                self._failure = _code(error)
+                self._reader.reset()
+                return
         self._breaker.succeeded()
-        return True
 
     def _instead(self, request: Request, code: str, *, wait: float) -> Packet:
         """What the files give, or nothing but the reason."""
@@ -279,24 +352,41 @@ class Injector:
             return Packet(degraded=code)
         if self._fallback is None:
             return Packet(degraded=code)
-        return self._fallback.packet(request, wait=wait, tokenizer=self._tokenizer) or Packet(degraded=code)
+        fallback = self._fallback
+        made = self._laid(lambda tokenizer: fallback.packet(request, wait=wait, tokenizer=tokenizer))
+        return made or Packet(degraded=code)
 
-    def _fresh_or_cached(self, request: Request) -> Packet:
+    def _laid(self, lay: Callable[[Tokenizer | None], T]) -> T:
+        """What is laid out by the host's tokenizer, or by the estimate where that fails on one of the texts."""
+        if self._tokenizer is None:
+            return lay(None)
+        try:
+            return lay(partial(_counted, self._tokenizer))
+        except _TokenizerFailed as error:
+            _log.warning("the tokenizer failed, so tokens are estimated: %s", error)
+            return lay(None)
+
+    def _fresh_or_cached(self, request: Request, began: float) -> Packet:
         found = self._cache.aged(request.key)
         if found is not None:
             age, kept = found
-            if age <= self._ttl and (kept.heard or age <= DEAF_TTL):
+            if age <= self._ttl and (kept.tenant is not None or age <= DEAF_TTL):
                 return kept.packet
-        vector = self._vectors(request.goal) if self._vectors and request.goal and request.searches else None
+        vector = None
+        ends = began + self._timeout
+        if self._vectors is not None and request.goal and request.searches:
+            ends = began + self._whole
+            vector = self._vectors(request.goal, within=ends - _RESERVED - time.monotonic())
         mark = self._listener.mark()
-        made, channel = self._made(request, vector)
+        at_most = self._timeout if not self._breaker.failing else _QUICKLY * self._timeout
+        made, channel = self._made(request, vector, seconds=max(0.0, min(at_most, ends - time.monotonic())))
         if self._reader is self._writer:  # what the primary says that a replica doesn't have yet would be kept for long
             self._listener.start()
         if made.degraded is None:
             self._keep(request, made, channel, mark)
         return made
 
-    def _made(self, request: Request, vector: QueryVector | None) -> tuple[Packet, str | None]:
+    def _made(self, request: Request, vector: QueryVector | None, *, seconds: float) -> tuple[Packet, str | None]:
         """A packet of the index, and the key of the tenant's channel."""
         known = self._rules.get(request.tenant)
         # Most tenants serve alike: a new one is read by the rules of another, and again if its own are different.
@@ -316,35 +406,28 @@ class Injector:
                 return None, gathered
             return fresh, gather(index, request, fresh.policies, vector)[1]
 
-        rules, gathered = self._reader.read(request.tenant, work)
+        rules, gathered = self._reader.read(request.tenant, work, seconds=seconds)
         if rules is None:
             return Packet(degraded="not_synced"), None
         if rules is not known:
             self._rules.put(request.tenant, rules)
             self._last_rules = rules
-        made = assemble(request, rules.policies, gathered, now=datetime.now(UTC), tokenizer=self._tokenizer)
-        return made, rules.channel
+        lay = partial(assemble, request, rules.policies, gathered, now=datetime.now(UTC))
+        return self._laid(lambda tokenizer: lay(tokenizer=tokenizer)), rules.channel
 
     def _keep(self, request: Request, made: Packet, channel: str | None, mark: int | None) -> None:
         """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""
         kept = replace(made, cached=True)
         if channel is None or mark is None:
-            self._cache.put(request.key, _Kept(kept, heard=False))
+            self._cache.put(request.key, _Kept(kept))
             return
-        name = name_of(channel, "tenant")
+        tenant = name_of(channel, "tenant")
         with self._listener.lock:
-            self._channels.put(name, (request.tenant, channel))
-            if not self._listener.is_news(name, mark):
-                self._cache.put(request.key, _Kept(kept, heard=True))
+            if not self._listener.is_news(tenant, mark):
+                self._cache.put(request.key, _Kept(kept, tenant, name_of(channel, request.subject)))
 
-    def _changed(self, name: str, subjects: frozenset[str] | None) -> None:
-        known = self._channels.get(name)
-        if known is None:  # nothing of this tenant was kept
-            return
-        tenant, channel = known
-        self._cache.drop(
-            lambda key: key[0] == tenant and (subjects is None or name_of(channel, str(key[1])) in subjects)
-        )
+    def _changed(self, tenant: str, subjects: frozenset[str] | None) -> None:
+        self._cache.drop(lambda _, kept: kept.tenant == tenant and (subjects is None or kept.subject in subjects))
 
     # ------------------------------------------------------------------------------------------------- around it
 
@@ -355,13 +438,13 @@ class Injector:
         """Log what failed; returns its code. The code and the hint only: a message may hold what somebody wrote."""
         if isinstance(error, DocmemError):
             _log.log(self._level(error), "a turn goes on without memory: %s (%s)", error.code, error.hint)
-            return error.code
-        _log.error("packet failed: %s", type(error).__name__)
-        return "error"
+        else:
+            _log.error("packet failed: %s", type(error).__name__)
+        return _code(error)
 
     def _level(self, error: DocmemError) -> int:
         """An outage is CRITICAL once, until it is over; a caller's mistake or a refused role is an error each time."""
-        if isinstance(error, InvalidName | InputError | RoleRefused):
+        if isinstance(error, InvalidName | InputError | RoleRefused | Closed):
             return logging.ERROR
         level = logging.WARNING if self._warned else logging.CRITICAL
         self._warned = True
@@ -388,31 +471,60 @@ class Injector:
 
 
 class _Recovery:
-    """Tries again, aside, what failed, until it goes well: meanwhile no turn has to find out by waiting."""
+    """Tries again, aside, for as long as that is `wanted`: meanwhile no turn has to find out by waiting.
 
-    def __init__(self, retry: Any) -> None:
+    `retry` may raise nothing.
+    """
+
+    def __init__(self, retry: Callable[[], None], *, wanted: Callable[[], bool]) -> None:
         self._retry = retry
+        self._wanted = wanted
         self._lock = threading.Lock()
         self._running = False
         self._stop = threading.Event()
 
-    def start(self, request: Request) -> None:
+    def start(self) -> None:
+        """Begin, once it is wanted."""
         with self._lock:
             if self._running or self._stop.is_set():
                 return
             self._running = True
-        threading.Thread(target=self._run, args=(request,), daemon=True, name="docmem-recover").start()
+        threading.Thread(target=self._run, daemon=True, name="docmem-recover").start()
 
     def close(self) -> None:
+        """End."""
         self._stop.set()
 
-    def _run(self, request: Request) -> None:
-        try:
-            while not self._stop.wait(_RETRY_SECONDS) and not self._retry(request):
-                continue
-        finally:
-            with self._lock:
-                self._running = False
+    def _run(self) -> None:
+        while not self._stop.wait(_RETRY_SECONDS):
+            self._retry()
+            with self._lock:  # whoever wants it from here on starts another
+                if not self._wanted():
+                    self._running = False
+                    return
+
+
+class _TokenizerFailed(Exception):
+    """The host's tokenizer raised on a text, or gave no number."""
+
+
+def _counted(tokenizer: Tokenizer, text: str) -> int:
+    try:
+        tokens = operator.index(tokenizer(text))
+    except Exception as error:  # noqa: BLE001 it is the host's
+        raise _TokenizerFailed(type(error).__name__) from None
+    if tokens < 0:
+        raise _TokenizerFailed(f"{tokens} tokens")
+    return tokens
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, DocmemError) else "error"
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether Postgres is away for every tenant, as against one whose rows are garbage or too many."""
+    return isinstance(error, DocmemError) and not isinstance(error, IndexFailed | Slow | InputError | InvalidName)
 
 
 def _rules(row: Any) -> _Rules | None:

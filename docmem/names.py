@@ -97,7 +97,7 @@ def subject_key(tenant: str, value: str) -> str:
 
 def is_subject_key(value: str) -> bool:
     """Whether `value` is a subject key as it stands."""
-    return _SUBJECT.fullmatch(value) is not None
+    return isinstance(value, str) and _SUBJECT.fullmatch(value) is not None
 
 
 def in_cohort(tenant: str, subject: str, share: float) -> bool:

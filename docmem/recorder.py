@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from docmem.errors import DocmemError
-from docmem.index import Ask
+from docmem.index import Ask, IndexFailed
 from docmem.packet import Packet
 
 WAITING = 1_000
@@ -93,7 +93,7 @@ class Recorder:
             batch = self._batch()
             wanted = [given for given in batch if given is not None]
             for tenant in dict.fromkeys(given.tenant for given in wanted):
-                self._record(tenant, [given for given in wanted if given.tenant == tenant])
+                self._record_whole(tenant, [given for given in wanted if given.tenant == tenant])
             for _ in batch:
                 self._queue.task_done()
             if None in batch:
@@ -110,24 +110,35 @@ class Recorder:
                 break
         return batch
 
+    def _record_whole(self, tenant: str, given: Sequence[Given]) -> None:
+        """Write a batch; of one that holds something that can't be written, all the rest. Never raises."""
+        try:
+            self._record(tenant, given)
+        except Exception as error:  # noqa: BLE001 a thread that ended here would record nothing more
+            if len(given) > 1:
+                for one in given:
+                    self._record_whole(tenant, [one])
+                return
+            self._lose(given, error.code if isinstance(error, DocmemError) else type(error).__name__)
+
     def _record(self, tenant: str, given: Sequence[Given]) -> None:
         asks = [
             Ask("write_traces", {"rows": json.dumps(traces(given))}),
             Ask("write_usage", {"rows": json.dumps(usage(given))}),
         ]
-        code = ""
         for attempt in range(_TRIES):
             try:
                 self._write(tenant, asks)
                 return
+            except IndexFailed:  # it would be refused again
+                raise
             except DocmemError as error:
-                code = error.code
                 if self._closed or attempt == _TRIES - 1:
-                    break
+                    self._lose(given, error.code)
+                    return
                 time.sleep(0.5 * (attempt + 1))
-            except Exception as error:  # noqa: BLE001 a thread nobody waits for: the next batch may do
-                code = type(error).__name__
-                break
+
+    def _lose(self, given: Sequence[Given], code: str) -> None:
         self.lost += len(given)
         _log.warning("%d packets could not be recorded: %s", len(given), code)
 

@@ -10,8 +10,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -186,6 +187,75 @@ def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings) -
                 sync.execute("SELECT set_config('app.current_tenant', 'acme', true)")
                 sync.execute("UPDATE docmem.tenant_config SET language = 'english'")
         _goes_well(injector)
+
+
+def test_a_tenant_whose_rows_turned_to_garbage_while_the_server_was_away_keeps_nobody_else_out(mine: Settings) -> None:
+    if "other" not in repository.tenants(mine):
+        repository.create(mine, "other")
+        serve(mine, memory("Plans Lisbon.", tenant="other"), tenant="other")
+    with (
+        psycopg.connect(postgres.start(mine).dsn("sync"), autocommit=True) as sync,
+        Injector(mine, timeout=0.2, files=False) as injector,
+    ):
+
+        def attributes(value: str) -> None:
+            with sync.transaction():
+                sync.execute("SELECT set_config('app.current_tenant', 'acme', true)")
+                sync.execute("UPDATE docmem.profile SET attributes = %s", [value])
+
+        _goes_well(injector)
+        _signal(mine, signal.SIGSTOP)
+        assert {packet.degraded for packet in _turns(injector)} == {"server_unavailable"}
+        _signal(mine, signal.SIGCONT)
+        attributes("[1]")
+        try:
+            wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded == "error")
+            wait_until(lambda: shown(injector.packet("other", "ana", "Lisbon")) == ["Plans Lisbon."])
+        finally:
+            attributes('{"party_size": "two adults"}')
+        _goes_well(injector)
+
+
+class Asleep:
+    """An embedder that doesn't answer in a turn."""
+
+    model, dimension = "asleep", 3
+    wake = threading.Event()
+
+    def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self.query(text) for text in texts]
+
+    def query(self, text: str) -> list[float]:
+        self.wake.wait()
+        return [1.0, 0.0, 0.0]
+
+
+def test_an_embedder_and_a_server_that_are_both_away_share_one_deadline(mine: Settings) -> None:
+    with Injector(mine, embedder=Asleep(), timeout=1.0, embedding_timeout=1.5, files=False) as injector:
+        wait_until(lambda: injector.packet("acme", "ana").spans)
+        _signal(mine, signal.SIGSTOP)
+        started = time.monotonic()
+        assert injector.packet("acme", "ana", "Porto").degraded == "server_unavailable"
+        assert time.monotonic() - started < 2.2
+        _signal(mine, signal.SIGCONT)
+        Asleep.wake.set()
+
+
+def test_a_runs_number_and_its_packet_share_one_deadline_and_one_breaker(mine: Settings) -> None:
+    with Injector(mine, timeout=2.0, files=False) as injector:
+        _goes_well(injector)
+        _signal(mine, signal.SIGSTOP)
+        started = time.monotonic()
+        assert injector.next_run("acme") is None
+        assert injector.packet("acme", "ana", "Porto, said anew").degraded == "server_unavailable"
+        assert time.monotonic() - started < 2.0
+        started = time.monotonic()
+        assert injector.next_run("acme") is None
+        assert injector.packet("acme", "ana", "Porto, said anew").degraded == "server_unavailable"
+        assert time.monotonic() - started < 0.2
+        _signal(mine, signal.SIGCONT)
+        _goes_well(injector)
+        wait_until(lambda: injector.next_run("acme"))
 
 
 # ------------------------------------------------------------------------------------------ the embedding's provider

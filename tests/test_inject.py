@@ -19,7 +19,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from docmem import db, postgres, repository, trace
+from docmem import db, inject, postgres, repository, trace
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.erasure import Target
@@ -644,3 +644,128 @@ def test_a_replica_alone_serves_and_says_that_nothing_is_recorded(
         assert injector.flush(seconds=20)
         assert injector.lost == 1
     assert "could not be recorded" in caplog.text
+
+
+# --------------------------------------------------------------------------------------------------- callers' mistakes
+
+WRONG: dict[str, Mapping[str, Any]] = {
+    "goal of bytes": {"goal": b"hi"},
+    "goal of a list": {"goal": ["x"]},
+    "run of text": {"run": "7"},
+    "run too large": {"run": 2**70},
+    "run of a part": {"run": 1.5},
+    "run of a truth": {"run": True},
+    "run of nothing": {"run": float("nan")},
+    "run below none": {"run": -5},
+    "documents of text": {"documents": "knowledge/x.md"},
+    "documents with NUL": {"documents": ("a\0b",)},
+    "documents that are no text": {"documents": ("\ud800",)},
+    "documents of lists": {"documents": (["a"],)},
+    "documents of sets": {"documents": ({1},)},
+    "documents without end": {"documents": ["k/1.md"] * 100_000},
+    "blocks of text": {"blocks": "facts"},
+    "blocks of lists": {"blocks": [["facts"]]},
+    "blocks of a number": {"blocks": 5},
+    "subject of a number": {"subject": 5},
+    "subject of bytes": {"subject": b"ana"},
+    "tenant of a list": {"tenant": ["acme"]},
+    "agent of a number": {"agent": 5},
+}
+
+
+def test_what_a_caller_gets_wrong_is_that_callers_alone(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    assert shown(injector.packet("acme", "ana", "Porto")) == ["Plans Porto."]
+    for wrong in WRONG.values():
+        asked: Any = {"tenant": "acme", "subject": "ana", "goal": "Porto", **wrong}
+        assert [injector.packet(**asked).degraded for _ in range(3)] in (["bad_input"] * 3, ["invalid_name"] * 3)
+        assert injector.packet("acme", "ana", "Porto").spans
+    assert injector.flush()
+    assert injector.lost == 0
+
+
+@pytest.mark.parametrize("counts", [lambda _: None, lambda _: -1, lambda text: len(text) / 4, 5])
+def test_a_tokenizer_that_counts_nothing_leaves_the_estimate(
+    acme: Settings, injector: Injector, counts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(acme, memory("Plans Porto."))
+    with Injector(acme, timeout=30, tokenizer=counts, files=False) as other:
+        assert same(other.packet("acme", "ana", "Porto"), injector.packet("acme", "ana", "Porto"))
+    assert "the tokenizer failed" in caplog.text
+
+
+def test_a_tokenizer_that_fails_on_one_text_fails_for_that_text(acme: Settings) -> None:
+    def count(text: str) -> int:
+        if "endoftext" in text:
+            raise ValueError(text)
+        return len(text)
+
+    serve(acme, memory("Plans Porto."), memory("Writes <|endoftext|> in Porto.", who="bo"))
+    with Injector(acme, timeout=30, tokenizer=count, files=False) as injector:
+        for number in range(3):
+            assert shown(injector.packet("acme", "bo", f"Porto {number}")) == ["Writes <|endoftext|> in Porto."]
+            packet = injector.packet("acme", "ana", f"Porto {number}")
+            assert (shown(packet), packet.tokens) == (["Plans Porto."], len(packet.text))
+
+
+def test_a_closed_injector_opens_nothing(acme: Settings) -> None:
+    serve(acme, memory("Plans Porto."))
+    injector = patient(acme)
+    assert injector.packet("acme", "ana", "Porto").spans
+    injector.close()
+    injector.close()
+    assert injector.packet("acme", "ana", "Porto") == Packet(degraded="closed")
+    assert asyncio.run(injector.apacket("acme", "ana", "Porto")) == Packet(degraded="closed")
+    assert injector.next_run("acme") is None
+    assert injector._reader._opened is None
+
+
+def test_a_tenant_that_was_never_synced_has_no_runs(acme: Settings, injector: Injector) -> None:
+    serve(acme)
+    assert injector.next_run("nosuch") is None
+    assert rows(acme, "SELECT * FROM docmem.trace", tenant="nosuch") == []
+    assert injector.next_run("acme") == 1
+
+
+def test_an_async_caller_waits_for_no_thread_of_the_loops(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    go = threading.Event()
+
+    async def ask() -> Packet:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, go.wait)
+        packet = await injector.apacket("acme", "ana", "Porto")
+        go.set()
+        await busy
+        return packet
+
+    assert shown(asyncio.run(asyncio.wait_for(ask(), 30))) == ["Plans Porto."]
+
+
+def test_what_is_no_name_forges_no_line_of_the_log(injector: Injector, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[PacketMade] = []
+    injector._observe = seen.append
+    with caplog.at_level(logging.INFO, logger="docmem.inject"):
+        injector.packet("x\npacket tenant=victim run=1", "ana", run=True)
+    assert (seen[0].tenant, seen[0].run) == ("?", None)
+    assert "victim" not in caplog.text
+
+
+def test_recovery_that_is_wanted_again_before_it_ended_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inject, "_RETRY_SECONDS", 0.001)
+    tries: list[int] = []
+    is_open = True
+
+    def retry() -> None:
+        nonlocal is_open
+        tries.append(1)
+        is_open = False
+        if len(tries) == 1:
+            is_open = True
+            recovery.start()
+
+    recovery = inject._Recovery(retry, wanted=lambda: is_open)
+    recovery.start()
+    wait_until(lambda: not recovery._running)
+    assert (len(tries), is_open) == (2, False)
