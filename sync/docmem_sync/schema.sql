@@ -520,8 +520,11 @@ $$;
 -- The days that a question names, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024, 2024-05-02, 02.05.2024;
 -- 5/2/2024 is two. Months in English, German, French, Spanish, Portuguese, Italian and Dutch.
 CREATE FUNCTION docmem.days(question text) RETURNS TABLE (year integer, month integer, day integer)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH named AS (
         SELECT m[1] AS day, m[2] AS month, m[3] AS year
         FROM regexp_matches(
@@ -543,16 +546,17 @@ BEGIN ATOMIC
         SELECT m[3]::integer, m[1]::integer, m[2]::integer
         FROM regexp_matches(question, '\m([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})\M', 'g') AS m
         UNION
-        SELECT n.year::integer, starts.month::integer, n.day::integer
+        SELECT n.year::integer, starts.month, n.day::integer
         FROM named AS n
         JOIN unnest(
-            '{jan|ene|gen,feb|fev|fév,mar|mär|mrz|mrt|maa,apr|avr|abr,may|mai|mei|mag,jun|juin|giu,'
-            'jul|juil|lug,aug|aou|aoû|ago,sep|set,oct|okt|out|ott,nov,dec|déc|dez|dic}'::text[]
-        ) WITH ORDINALITY AS starts (pattern, month)
-            ON n.month ~ ('^(' || starts.pattern || ')')
+            '{jan,ene,gen,feb,fev,fév,mar,mär,mrz,mrt,maa,apr,avr,abr,may,mai,mei,mag,jun,juin,giu,jul,juil,lug,aug,aou,'
+            'aoû,ago,sep,set,oct,okt,out,ott,nov,dec,déc,dez,dic}'::text[],
+            '{1,1,1,2,2,2,3,3,3,3,3,4,4,4,5,5,5,5,6,6,6,7,7,7,8,8,8,8,9,9,10,10,10,10,11,12,12,12,12}'::integer[]
+        ) AS starts (beginning, month) ON starts_with(n.month, starts.beginning)
     )
     SELECT n.year, n.month, n.day FROM numbered AS n WHERE n.month BETWEEN 1 AND 12 AND n.day BETWEEN 1 AND 31;
-END;
+END
+$$;
 
 -- The lexemes of a text, or of what is asked of texts. With accents: those of the text as it is, which stem best, and
 -- at the same places those without accents and with "ue" for "ü". Numbers and codes, and scripts without spaces, have
@@ -563,6 +567,8 @@ AS $$
 DECLARE
     plain text := text;
     beside text[] := '{}';
+    on_day record;
+    two text;
     found tsvector;
 BEGIN
     IF octet_length(text) <> char_length(text) THEN
@@ -594,20 +600,19 @@ BEGIN
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g');
     END IF;
     IF asked AND text ~ '[0-9]{4}' THEN
-        plain := concat_ws(' ', plain, (
-            SELECT string_agg(
-                d.day || ' ' || ('{January,February,March,April,May,June,July,August,September,October,November,'
-                                 'December}'::text[])[d.month] || ' ' || d.year, ' '
-            )
-            FROM docmem.days(text) AS d
-        ));
-        beside := beside || ARRAY(
-            SELECT DISTINCT
-                format(written, d.year, d.month, d.day, lpad(d.month::text, 2, '0'), lpad(d.day::text, 2, '0'))
-            FROM docmem.days(text) AS d,
-                 unnest('{%1$s%4$s%5$s,%1$s%2$s%3$s,%5$s%4$s%1$s,%3$s%2$s%1$s,%4$s%5$s%1$s,%2$s%3$s%1$s}'::text[])
-                     AS written
-        );
+        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
+            plain := concat_ws(
+                ' ', plain, on_day.day,
+                ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
+                [on_day.month], on_day.year
+            );
+            two := lpad(on_day.month::text, 2, '0');
+            beside := beside || ARRAY[
+                concat(on_day.year, two, lpad(on_day.day::text, 2, '0')), concat(on_day.year, on_day.month, on_day.day),
+                concat(lpad(on_day.day::text, 2, '0'), two, on_day.year), concat(on_day.day, on_day.month, on_day.year),
+                concat(two, lpad(on_day.day::text, 2, '0'), on_day.year), concat(on_day.month, on_day.day, on_day.year)
+            ];
+        END LOOP;
     END IF;
     found := to_tsvector(language, plain);
     IF octet_length(plain) <> char_length(plain) THEN
@@ -640,21 +645,25 @@ END;
 -- "the" would find everything. A word with accents is asked for once, without them, as all texts have it; only where
 -- accents decide how a word is stemmed, with them too.
 CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT l.language, w.lexeme
-    FROM unnest(languages) AS l (language),
-         LATERAL (SELECT tsvector_to_array(docmem.lexemes(l.language::regconfig, question, true)) AS lexemes) AS q,
-         LATERAL (
-             SELECT u.lexeme
-             FROM unnest(q.lexemes) AS u (lexeme)
-             WHERE (l.language <> 'simple' OR ts_lexize('english_stem', u.lexeme) IS DISTINCT FROM '{}'::text[])
-               AND (octet_length(u.lexeme) = char_length(u.lexeme) OR l.language NOT IN ('simple', 'english')
-                    OR docmem.folded(u.lexeme) = u.lexeme OR docmem.folded(u.lexeme) <> ALL (q.lexemes))
-             ORDER BY length(u.lexeme) DESC, u.lexeme COLLATE "C"
-             LIMIT 700
-         ) AS w;
-END;
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    lexemes text[];
+BEGIN
+    FOREACH language IN ARRAY languages LOOP
+        lexemes := tsvector_to_array(docmem.lexemes(language::regconfig, question, true));
+        IF cardinality(lexemes) > 700 THEN
+            lexemes := (ARRAY(SELECT l FROM unnest(lexemes) AS l ORDER BY length(l) DESC, l COLLATE "C"))[:700];
+        END IF;
+        FOREACH lexeme IN ARRAY lexemes LOOP
+            CONTINUE WHEN language = 'simple' AND ts_lexize('english_stem', lexeme) = '{}';
+            CONTINUE WHEN octet_length(lexeme) <> char_length(lexeme) AND language IN ('simple', 'english')
+                AND docmem.folded(lexeme) <> lexeme AND docmem.folded(lexeme) = ANY (lexemes);
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
 
 -- Ids of a subject's memories that an agent may see now, newest first. `kept`: for how many seconds those of the kinds
 -- that are `limited`.
