@@ -18,7 +18,7 @@ from docmem.errors import InputError
 from docmem.names import agent_name, safe_path, subject_key, tenant_name
 from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
-from docmem.recall import Hit, Policies, by_recency, judge
+from docmem.recall import Hit, Policies, by_recency, judge, topic_names
 
 ALWAYS: tuple[Block, ...] = ("steering", "conventions")
 """Blocks that show the whole folder of their name."""
@@ -50,6 +50,7 @@ class Request:
     run: int | None = None
     blocks: tuple[str, ...] = BLOCKS
     documents: tuple[str, ...] = ()
+    topics: tuple[str, ...] | None = None
 
     @property
     def recalls(self) -> bool:
@@ -68,7 +69,7 @@ class Request:
         The run too: what the last runs used is shown less, and one run's packet stays as it is.
         """
         goal = sha256(self.goal.encode("utf-8", "surrogatepass")).digest() if self.goal else None
-        return self.tenant, self.subject, self.agent, self.blocks, goal, self.documents, self.run
+        return self.tenant, self.subject, self.agent, self.blocks, goal, self.documents, self.topics, self.run
 
 
 def requested(
@@ -80,6 +81,7 @@ def requested(
     run: int | None,
     blocks: Iterable[str] | None,
     documents: Sequence[str],
+    topics: Collection[str] | None = None,
 ) -> Request:
     """A request out of what a caller says. Raises `InvalidName` and `InputError`: what is wrong with it is the
     caller's, and none of what is done for it afterwards may fail by it."""
@@ -93,6 +95,7 @@ def requested(
         run=None if run is None else run_number(run),
         blocks=BLOCKS if blocks is None else _blocks(blocks),
         documents=_paths(documents) if documents else (),
+        topics=topic_names(topics),
     )
 
 

@@ -305,17 +305,26 @@ def gather(
     """What the index would have gathered, as far as files tell."""
     from docmem.filesearch import memory_hit
 
-    mine = {path: memory for path, memory in shelf.memories.items() if memory.agent in {None, request.agent}}
-    hits = [memory_hit(memory, shelf.revision, now, memory.text) for memory in mine.values()]
+    seen = [memory for memory in shelf.memories.values() if memory.agent in {None, request.agent}]
+    preferences = [memory for memory in seen if memory.kind == "preference"]
+    mine = {
+        memory.path: memory
+        for memory in seen
+        if memory.kind in FACTS + EPISODES and (request.topics is None or memory.topic in request.topics)
+    }
     if request.goal is None:
-        found: Sequence[Hit] = [hit for hit in hits if hit.kind in FACTS + EPISODES]
+        found: Sequence[Hit] = [memory_hit(memory, shelf.revision, now, memory.text) for memory in mine.values()]
     else:
         found = _found(request.goal, ground, shelf, library, mine)
     return Gathered(
         standing=ground.standing,
         asked=pages,
         profile=shelf.profile,
-        preferences=by_recency([hit for hit in hits if hit.kind == "preference"], ground.rules.weights, limit=100),
+        preferences=by_recency(
+            [memory_hit(memory, shelf.revision, now, memory.text) for memory in preferences],
+            ground.rules.weights,
+            limit=100,
+        ),
         found=found,
         degraded="files",
     )
@@ -332,7 +341,7 @@ def _found(
     def serves(file: Hit, blob: str) -> bool:
         if file.kind == "document":
             return ground.blobs.get(file.path) == blob
-        return file.path in mine and file.kind in FACTS + EPISODES
+        return file.path in mine
 
     parts = (shelf.passages, *(library.parts if library is not None else ()))
     best = ranked(goal, parts, limit=ARM, serves=serves, most=_PLACES)
@@ -376,13 +385,7 @@ def ground_at(settings: Settings, tenant: str) -> Ground:
 
     repo, head = _opened(settings, tenant)
     config = filesearch.config_at(repo, head)
-    rules = Policies(
-        revision=head,
-        language=config.language,
-        budgets=config.policies.budgets,
-        weights=config.policies.weights,
-        agents=config.model_dump(mode="json")["agents"],
-    )
+    rules = filesearch.policies_of(config, revision=head)
     blobs = filesearch.document_blobs(repo, head, layout.FOLDERS)
     searched = frozenset((path, blob) for path, blob in blobs.items() if path.partition("/")[0] in KNOWLEDGE)
     return Ground(rules, _standing(repo, head, blobs), blobs, (config.language, hash(searched)))

@@ -11,7 +11,7 @@ import heapq
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -23,7 +23,7 @@ from docmem.names import subject_key
 from docmem.packet import path_id
 from docmem.passage import passages, stems
 from docmem.projection import project_memory
-from docmem.recall import Hit, SearchResult, check
+from docmem.recall import Hit, Policies, SearchResult, check, no_topic
 from docmem.repository import Repository
 from docmem.tenant_config import Retention, TenantConfig
 
@@ -45,6 +45,7 @@ def search(
     limit: int = 10,
     kinds: Sequence[Kind] = KINDS,
     folders: Sequence[str] = layout.FOLDERS,
+    topics: Collection[str] | None = None,
     revision: str | None = None,
     now: datetime | None = None,
 ) -> SearchResult:
@@ -54,26 +55,48 @@ def search(
     don't parse are left out; of a broken `docmem.yaml` the last good one holds. Raises `NotFound`, `InputError` and
     `InvalidName`.
     """
-    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent)
+    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent, topics=topics)
     repo = repository.open(settings, tenant)
     key = None if subject is None else subject_key(tenant, subject)
     at = repo.revision(revision) if revision else repo.head()
     if at is None:
         return SearchResult("files")
     config = config_at(repo, at)
-    memories = memories_at(repo, at, key) if kinds else iter(())
+    memories = list(memories_at(repo, at, key)) if kinds else []
+    _check_topics(topics, memories, config)
     moment = now or datetime.now(UTC)
     shown = (
         memory
         for memory in memories
-        if memory.kind in kinds and agent in {None, memory.agent or agent} and is_current(memory, config, moment)
+        if memory.kind in kinds
+        and (topics is None or memory.topic in topics)
+        and agent in {None, memory.agent or agent}
+        and is_current(memory, config, moment)
     )
     found = Passages(config.language)
     for memory in shown:
         found.add_memory(memory, at, moment)
-    for document, blob in documents_in(repo, document_blobs(repo, at, folders)):
+    for document, blob in documents_in(repo, document_blobs(repo, at, folders if topics is None else ())):
         found.add_document(document, at, blob)
     return SearchResult("files", ranked(query, [found], limit=limit))
+
+
+def _check_topics(topics: Collection[str] | None, memories: Iterable[Memory], config: TenantConfig) -> None:
+    undeclared = set(topics or ()) - {topic.name for agent in config.agents.values() for topic in agent.topics}
+    unknown = undeclared - {memory.topic for memory in memories}
+    if unknown:
+        raise no_topic(unknown, policies_of(config, revision=""))
+
+
+def policies_of(config: TenantConfig, *, revision: str) -> Policies:
+    """What a `docmem.yaml` says about serving, as the index would hold it."""
+    return Policies(
+        revision=revision,
+        language=config.language,
+        budgets=config.policies.budgets,
+        weights=config.policies.weights,
+        agents=config.model_dump(mode="json")["agents"],
+    )
 
 
 def config_at(repo: Repository, revision: str) -> TenantConfig:

@@ -145,12 +145,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which memories may be seen. `subject` None: all of the tenant's; `agent` None: all agents'."""
+    """Which memories may be seen. None means all: the tenant's subjects, agents, topics."""
 
     subject: str | None
     agent: str | None
     kinds: tuple[str, ...]
     retention: Mapping[str, float | None]
+    topics: tuple[str, ...] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """As the statements name them."""
@@ -158,6 +159,7 @@ class Scope:
             "subject": self.subject,
             "agent": self.agent,
             "kinds": list(self.kinds),
+            "topics": None if self.topics is None else list(self.topics),
             "retention": Json(dict(self.retention)),
         }
 
@@ -165,7 +167,8 @@ class Scope:
         """As `docmem.found` names them."""
         limits = {kind: min(limit, _LONGEST) for kind, limit in self.retention.items() if limit is not None}
         kept = {"limited": list(limits), "kept": list(limits.values())}
-        return {"subject": self.subject, "agent": self.agent, "kinds": self.kinds, **kept}
+        seen = {"subject": self.subject, "agent": self.agent, "kinds": self.kinds, "topics": self.topics}
+        return {**seen, **kept}
 
 
 @dataclass(frozen=True, slots=True)

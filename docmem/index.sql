@@ -57,6 +57,7 @@ WITH candidate AS MATERIALIZED (
     WHERE m.tenant_id = %(tenant)s
       AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
       AND m.kind = ANY (%(kinds)s::text[])
+      AND (%(topics)s::text[] IS NULL OR m.topic = ANY (%(topics)s::text[]))
       AND (m.valid_from IS NULL OR m.valid_from <= now())
       AND (m.valid_until IS NULL OR m.valid_until > now())
       AND (m.expires IS NULL OR m.expires > now())
@@ -103,6 +104,7 @@ WHERE m.tenant_id = %(tenant)s
   AND coalesce(vector_dims(v.embedding) = vector_dims(%(vector)s::halfvec), false)
   AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
   AND m.kind = ANY (%(kinds)s::text[])
+  AND (%(topics)s::text[] IS NULL OR m.topic = ANY (%(topics)s::text[]))
   AND (m.valid_from IS NULL OR m.valid_from <= now())
   AND (m.valid_until IS NULL OR m.valid_until > now())
   AND (m.expires IS NULL OR m.expires > now())
@@ -119,6 +121,7 @@ FROM docmem.memory m
 WHERE m.tenant_id = %(tenant)s
   AND (%(agent)s::text IS NULL OR m.agent IS NULL OR m.agent = %(agent)s)
   AND m.kind = ANY (%(kinds)s::text[])
+  AND (%(topics)s::text[] IS NULL OR m.topic = ANY (%(topics)s::text[]))
   AND (m.valid_from IS NULL OR m.valid_from <= now())
   AND (m.valid_until IS NULL OR m.valid_until > now())
   AND (m.expires IS NULL OR m.expires > now())
@@ -231,6 +234,9 @@ LIMIT %(limit)s;
 
 -- name: document_paths
 SELECT DISTINCT path FROM docmem.document WHERE tenant_id = %(tenant)s ORDER BY path;
+
+-- name: topics
+SELECT DISTINCT topic FROM docmem.memory WHERE tenant_id = %(tenant)s AND topic = ANY (%(topics)s::text[]);
 
 -- name: tell
 SELECT pg_notify('docmem', %(payload)s);

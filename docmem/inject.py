@@ -14,7 +14,7 @@ import logging
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -179,17 +179,19 @@ class Injector:
         run: int | None = None,
         blocks: Iterable[str] | None = None,
         documents: Sequence[str] = (),
+        topics: Collection[str] | None = None,
         consumed: bool = True,
     ) -> Packet:
         """What a prompt should hold about `subject` (a key, or an id) for `goal`, the turn's question or task.
 
-        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well. With a `run` (see
+        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well. `topics`:
+        facts, decisions and episodes of these alone. With a `run` (see
         `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards what this
         one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
         (configured, and not installed), `embedder_failed`, `files` (Postgres is away, this is from the local repo),
         or, with an empty text, the code of what failed.
         """
-        return self._turn(time.monotonic(), tenant, subject, goal, agent, run, blocks, documents, consumed)
+        return self._turn(time.monotonic(), tenant, subject, goal, agent, run, blocks, documents, topics, consumed)
 
     async def apacket(
         self,
@@ -201,12 +203,13 @@ class Injector:
         run: int | None = None,
         blocks: Iterable[str] | None = None,
         documents: Sequence[str] = (),
+        topics: Collection[str] | None = None,
         consumed: bool = True,
     ) -> Packet:
         """`packet`, in a thread of the injector's own: the loop's may all be busy with something else."""
         began = time.monotonic()
         return await self.aside(
-            lambda: self._turn(began, tenant, subject, goal, agent, run, blocks, documents, consumed)
+            lambda: self._turn(began, tenant, subject, goal, agent, run, blocks, documents, topics, consumed)
         )
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -281,11 +284,14 @@ class Injector:
         run: int | None,
         blocks: Iterable[str] | None,
         documents: Sequence[str],
+        topics: Collection[str] | None,
         consumed: bool,
     ) -> Packet:
         name, number = _NOBODY, None
         try:
-            request = requested(tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents)
+            request = requested(
+                tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents, topics=topics
+            )
             name, number = request.tenant, request.run
             made = self._guarded(request, began)
             if number is not None and made.spans:
@@ -545,7 +551,9 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     asked = None
     if request.searches and request.goal is not None:
         folders = KNOWLEDGE if rules.documents else ()
-        question = Question(request.goal, request.subject, request.agent, FACTS + EPISODES, folders, is_goal=True)
+        question = Question(
+            request.goal, request.subject, request.agent, FACTS + EPISODES, folders, topics=request.topics, is_goal=True
+        )
         asked = asking(question, rules, vector)
         wanted["found"] |= asked.request
     read, nearby = index.read(wanted, *(asked.nearest if asked else ()))
@@ -568,7 +576,7 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
 
 def _wanted(request: Request, rules: Policies) -> dict[str, Any]:
     """What is read by its key, as `docmem.read` names it."""
-    of_memories = Scope(request.subject, request.agent, (), rules.retention).request()
+    of_memories = Scope(request.subject, request.agent, (), rules.retention, request.topics).request()
     if "preferences" in request.blocks:
         of_memories |= {"preferences": True, "at_most": _PREFERENCES}
     if request.recalls and request.goal is None:

@@ -167,6 +167,16 @@ class Policies:
         declared = (self.agents.get(agent) or {}).get("attributes") or ()
         return tuple(str(item["key"]) for item in declared if isinstance(item, Mapping) and "key" in item)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the topics that agents declare, sorted."""
+        declared = [
+            topic for agent in self.agents.values() if isinstance(agent, Mapping) for topic in agent.get("topics") or ()
+        ]
+        return tuple(
+            sorted({str(topic["name"]) for topic in declared if isinstance(topic, Mapping) and "name" in topic})
+        )
+
 
 def policies(row: Mapping[str, Any]) -> Policies:
     """Policies out of a row of the index. What is missing or makes no sense there is the default."""
@@ -323,7 +333,7 @@ def _score(age: float, importance: int, relevance: float, weights: Weights) -> f
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for, and where: memories of `kinds` and documents in `folders`."""
+    """What to look for, and where: memories of `kinds` and `topics` (None: all) and documents in `folders`."""
 
     text: str
     subject: str | None
@@ -331,6 +341,7 @@ class Question:
     kinds: tuple[str, ...] = KINDS
     folders: tuple[str, ...] = FOLDERS
     limit: int = ARM
+    topics: tuple[str, ...] | None = None
     is_goal: bool = False
     """A goal gets only what it is about, and nothing where that is nothing. A search is asked for the best there is."""
 
@@ -406,7 +417,7 @@ def _found_in_tenant(index: Index, question: Question, policies: Policies) -> Fo
 
 
 def _scope(question: Question, policies: Policies) -> Scope:
-    return Scope(question.subject, question.agent, question.kinds, policies.retention)
+    return Scope(question.subject, question.agent, question.kinds, policies.retention, question.topics)
 
 
 def _asked(question: Question) -> str:
@@ -487,8 +498,27 @@ def check(
         raise InputError(f"a limit is a number from 1, not {limit!r}")
     _known("kind", kinds, KINDS)
     _known("folder", folders, FOLDERS)
+    topic_names(topics)
     if agent is not None:
         agent_name(agent)
+
+
+def topic_names(topics: object) -> tuple[str, ...] | None:
+    """Topics that somebody asks for (None: all). Raises `InputError` for what can't be their names."""
+    if topics is None:
+        return None
+    if isinstance(topics, str) or not isinstance(topics, Collection):
+        raise InputError(f"topics are several, not {topics!r}", hint="give a list of names")
+    for topic in topics:
+        if not isinstance(topic, str) or not topic.strip():
+            raise InputError(f"a topic is a name, not {topic!r}")
+    return tuple(dict.fromkeys(topics))
+
+
+def no_topic(unknown: Iterable[str], policies: Policies) -> InputError:
+    """What to raise for topics that no agent declares and no memory has."""
+    declared = ", ".join(policies.topics) or "none"
+    return InputError(f"there is no topic {min(unknown)!r}", hint=f"topics that docmem.yaml declares: {declared}")
 
 
 def _known(what: str, given: object, known: Collection[str]) -> None:
@@ -509,23 +539,25 @@ def search(
     limit: int = 10,
     kinds: Sequence[Kind] = KINDS,
     folders: Sequence[str] = FOLDERS,
+    topics: Collection[str] | None = None,
     embedder: Embedder | QueryVectors | None = None,
 ) -> SearchResult:
     """The best `limit` memories and documents for a question, by relevance.
 
     With a `subject` (a key, or an id) it sees that subject's memories and the tenant's documents; without one it is
     the operator's view and sees all of the tenant's. `kinds=()` leaves memories out, `folders=()` documents.
+    `topics`: only memories of these, and no document: those have none.
     `source` is the settings, or a `Reader` to keep connections between searches.
     Raises `NotFound` for a tenant that was never synced, `InputError` and `InvalidName` for what can't be searched for,
     and whatever `Reader.read` raises.
     """
-    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent)
+    check(query, limit=limit, kinds=kinds, folders=folders, agent=agent, topics=topics)
     if isinstance(source, Settings):
         reader = Reader(source, timeout=READING, opening=_SEARCH_SECONDS)
         try:
             return search(
                 reader, tenant, query, subject=subject, agent=agent, limit=limit, kinds=kinds, folders=folders,
-                embedder=embedder,
+                topics=topics, embedder=embedder,
             )  # fmt: skip
         finally:
             reader.close()
@@ -534,11 +566,23 @@ def search(
         subject=None if subject is None else subject_key(tenant, subject),
         agent=agent,
         kinds=tuple(kinds),
-        folders=tuple(folders),
+        folders=tuple(folders) if topics is None else (),
+        topics=topic_names(topics),
         limit=limit,
     )
     vector = _vector(embedder, query)
-    found = source.read(tenant, lambda index: find(index, question, known(index, tenant), vector))
+
+    def work(index: Index) -> SearchResult:
+        rules = known(index, tenant)
+        undeclared = set(question.topics or ()) - set(rules.topics)
+        if undeclared:
+            [rows] = index.run(Ask("topics", {"topics": sorted(undeclared)}))
+            unknown = undeclared - {row["topic"] for row in rows}
+            if unknown:
+                raise no_topic(unknown, rules)
+        return find(index, question, rules, vector)
+
+    found = source.read(tenant, work)
     return replace(found, hits=found.hits[:limit])
 
 

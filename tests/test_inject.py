@@ -167,6 +167,25 @@ def test_a_goal_that_is_about_nothing_here_finds_nothing(traveller: Settings, in
     assert {goal: shown(packet) for goal, packet in packets.items() if packet.spans or packet.degraded} == {}
 
 
+@pytest.mark.parametrize("goal", ["Porto", None])
+def test_topics_choose_among_facts_and_episodes_alone(acme: Settings, injector: Injector, goal: str | None) -> None:
+    serve(
+        acme,
+        memory("Likes Porto by night.", topic="trips"),
+        memory("Likes Porto wine.", topic="drinks"),
+        memory("Was in Porto.", kind="episode", valid_from=NOW),
+        memory("Always say Porto.", kind="preference", valid_from=NOW, topic="tone"),
+        files={"knowledge/porto.md": b"Porto is a city.\n"},
+    )
+    known = {"Porto is a city."} if goal else set()
+    wanted = {"Likes Porto by night.", "Always say Porto.", *known}
+    assert set(shown(injector.packet("acme", "ana", goal, topics=["trips"]))) == wanted
+    assert set(shown(injector.packet("acme", "ana", goal, topics=[]))) == {"Always say Porto.", *known}
+    with Injector(replace(acme, dsn="postgresql://x@127.0.0.1:1/docmem"), opening=PATIENCE) as without:
+        wait_until(lambda: set(shown(without.packet("acme", "ana", goal, topics=["trips"]))) == wanted)
+    assert injector.packet("acme", "ana", topics="trips").degraded == "bad_input"
+
+
 def test_only_the_blocks_asked_for(acme: Settings, injector: Injector) -> None:
     serve(acme, memory("Plans Porto."), files={profile_path(subject()): PROFILE})
     packet = injector.packet("acme", "ana", "Porto", blocks=["persona"])

@@ -11,7 +11,7 @@ import pytest
 from docmem import filesearch
 from docmem.config import Settings
 from docmem.embedding import LocalEmbedder
-from docmem.errors import DocmemError, InvalidName, NotFound
+from docmem.errors import DocmemError, InputError, InvalidName, NotFound
 from docmem.files import render_memory
 from docmem.index import Frequencies, Reader
 from docmem.model import Memory
@@ -317,6 +317,9 @@ def test_what_is_not_seen_in_a_question_and_full_width_letters_change_nothing(ac
         ({"kinds": ("fact", "x")}, "there is no kind 'x'"),
         ({"kinds": "fact"}, "kinds are several"),
         ({"folders": ("x",)}, "there is no folder 'x'"),
+        ({"topics": "seats"}, "topics are several"),
+        ({"topics": ("",)}, "a topic is a name"),
+        ({"topics": (5,)}, "a topic is a name"),
         ({"agent": "NO WAY"}, "can't be an agent's name"),
         ({"agent": ""}, "can't be an agent's name"),
         ({"subject": ""}, "a subject is 1 to 200 characters"),
@@ -329,6 +332,32 @@ def test_what_cant_be_searched_for_is_said(acme: Settings, bad: dict[str, Any], 
     for find in (search, filesearch.search):
         with pytest.raises(DocmemError, match=says):
             find(acme, "acme", query, **bad)
+
+
+TOPICS = b"format: 1\nagents: {default: {topics: [{name: seats}, {name: food}]}}\n"
+
+
+def test_a_search_by_topic_or_kind_sees_these_alone(acme: Settings) -> None:
+    seat, note = memory("A window seat.", topic="seats"), memory("A seat in the choir.", topic="song", who="bo")
+    serve(acme, seat, note, memory("Sat on no seat.", kind="episode", valid_from=NOW), knowledge__seats=b"Seat plan.\n")
+    put(acme, "acme", {"docmem.yaml": TOPICS})
+    sync_tenant(acme, "acme")
+
+    def found(**which: Any) -> list[list[str]]:
+        results = [search(acme, "acme", "seat", **which), filesearch.search(acme, "acme", "seat", **which)]
+        return [sorted(texts(result)) for result in results]
+
+    for who in (None, "ana"):
+        assert found(topics=["seats"], subject=who) == [["A window seat."]] * 2
+        assert found(topics=["food"], subject=who) == [[], []]
+        assert found(kinds=["episode"], folders=(), subject=who) == [["Sat on no seat."]] * 2
+        assert found(kinds=(), subject=who) == [["Seat plan."]] * 2
+        with pytest.raises(InputError, match="there is no topic 'sofas'") as raised:
+            search(acme, "acme", "seat", topics=["seats", "sofas"], subject=who)
+        assert raised.value.hint == "topics that docmem.yaml declares: food, seats"
+        with pytest.raises(InputError, match="there is no topic 'sofas'"):
+            filesearch.search(acme, "acme", "seat", topics=["sofas"], subject=who)
+    assert found(topics=["song", "seats"]) == [["A seat in the choir.", "A window seat."]] * 2
 
 
 def test_a_search_leaves_no_thread_behind(acme: Settings) -> None:

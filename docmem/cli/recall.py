@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+from docmem.model import KINDS
 from docmem.packet import BLOCKS
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def _known(settings: Settings, tenant: str) -> None:
 @click.option("--subject", metavar="S", help="Only what is remembered about this subject, and documents.")
 @click.option("--agent", help="As this agent sees it.")
 @click.option("--limit", type=click.IntRange(1, 200), default=10, show_default=True)
+@click.option("--kind", "kinds", multiple=True, type=click.Choice([*KINDS, "document"]), help="Only these kinds.")
+@click.option("--topic", "topics", multiple=True, help="Only memories of this topic.")
 @click.option("--files", is_flag=True, help="Search the repo's files instead of the index: needs no Postgres.")
 @click.option("--explain", is_flag=True, help="Show what each hit's score is made of.")
 @json_option
@@ -49,22 +52,32 @@ def search(
     subject: str | None,
     agent: str | None,
     limit: int,
+    kinds: tuple[str, ...],
+    topics: tuple[str, ...],
     files: bool,
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Find memories and documents by a question in plain words."""
+    """Find memories and documents by a question in plain words. --kind and --topic can be given several times."""
     from docmem import embedding, filesearch, names, recall
     from docmem.config import settings
+    from docmem.layout import FOLDERS
 
     configured = settings()
     _known(configured, tenant)
     key = None if subject is None else names.subject_key(tenant, subject)
+    which: Any = {
+        "kinds": tuple(kind for kind in KINDS if not kinds or kind in kinds),
+        "folders": FOLDERS if not kinds or "document" in kinds else (),
+        "topics": topics or None,
+    }
     if files:
-        result = filesearch.search(configured, tenant, query, subject=key, agent=agent, limit=limit)
+        result = filesearch.search(configured, tenant, query, subject=key, agent=agent, limit=limit, **which)
     else:
         model = embedding.embedder(configured)
-        result = recall.search(configured, tenant, query, subject=key, agent=agent, limit=limit, embedder=model)
+        result = recall.search(
+            configured, tenant, query, subject=key, agent=agent, limit=limit, embedder=model, **which
+        )
     if as_json:
         print_json(result.as_json())
         return
@@ -93,6 +106,7 @@ def _signal(value: object) -> str:
 @click.option("--agent", help="As this agent sees it.")
 @click.option("--block", "blocks", multiple=True, type=click.Choice(BLOCKS), help="Only these blocks of the packet.")
 @click.option("--document", "documents", multiple=True, metavar="PATH", help="Also this document.")
+@click.option("--topic", "topics", multiple=True, help="Of facts and episodes only those of this topic.")
 @click.option("--run", type=click.IntRange(1), help="Count as what this run was given; see: docmem trace.")
 @click.option("--explain", is_flag=True, help="For each line: file, commit, age, tokens, and what recall saw in it.")
 @json_option
@@ -103,6 +117,7 @@ def inject(
     agent: str | None,
     blocks: tuple[str, ...],
     documents: tuple[str, ...],
+    topics: tuple[str, ...],
     run: int | None,
     explain: bool,
     as_json: bool,
@@ -120,7 +135,14 @@ def inject(
     key = names.subject_key(tenant, subject)
     with Injector(configured, timeout=READING, opening=PATIENCE, embedding_timeout=PATIENCE) as injector:
         packet = injector.packet(
-            tenant, key, goal, agent=agent, run=run, blocks=list(blocks) or None, documents=documents
+            tenant,
+            key,
+            goal,
+            agent=agent,
+            run=run,
+            blocks=list(blocks) or None,
+            documents=documents,
+            topics=topics or None,
         )
     now = datetime.now(UTC)
     if as_json:

@@ -668,7 +668,7 @@ $$;
 -- Ids of a subject's memories that an agent may see now, newest first. `kept`: for how many seconds those of the kinds
 -- that are `limited`.
 CREATE FUNCTION docmem.newest(
-    tenant text, subject text, agent text, kinds text[], limited text[], kept float8[], at_most integer
+    tenant text, subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], at_most integer
 ) RETURNS TABLE (id text, place tid) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
@@ -677,6 +677,7 @@ BEGIN
         WHERE m.tenant_id = newest.tenant
           AND m.subject = newest.subject
           AND m.kind = ANY (newest.kinds)
+          AND (newest.topics IS NULL OR m.topic = ANY (newest.topics))
           AND (newest.agent IS NULL OR m.agent IS NULL OR m.agent = newest.agent)
           AND coalesce(
               coalesce(m.valid_from, m.created_at)
@@ -730,7 +731,7 @@ DECLARE
     found_documents json;
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
-        subject text, agent text, kinds text[], limited text[], kept float8[], folders text[], question text,
+        subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], folders text[], question text,
         languages text[], sample integer, candidates integer, best integer, next float8, next_but_one float8,
         vector halfvec, set text, floor float8, preferences boolean, recent text[], at_most integer
     );
@@ -769,6 +770,7 @@ BEGIN
                        SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
                    )::text AS shared,
                    m.kind = ANY (asked.kinds)
+                   AND (asked.topics IS NULL OR coalesce(m.topic = ANY (asked.topics), false))
                    AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
                    AND coalesce(
                        coalesce(m.valid_from, m.created_at)
@@ -840,6 +842,7 @@ BEGIN
               AND vector_dims(v.embedding) = vector_dims(asked.vector)
               AND m.subject = asked.subject
               AND m.kind = ANY (asked.kinds)
+              AND (asked.topics IS NULL OR m.topic = ANY (asked.topics))
               AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
               AND coalesce(
                   coalesce(m.valid_from, m.created_at)
@@ -857,12 +860,13 @@ BEGIN
     IF asked.preferences THEN
         SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, preferences
         FROM docmem.newest(
-            tenant, asked.subject, asked.agent, '{preference}', asked.limited, asked.kept, asked.at_most) AS n;
+            tenant, asked.subject, asked.agent, '{preference}', NULL, asked.limited, asked.kept, asked.at_most) AS n;
     END IF;
     IF asked.recent IS NOT NULL THEN
         SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, recent
         FROM docmem.newest(
-            tenant, asked.subject, asked.agent, asked.recent, asked.limited, asked.kept, asked.at_most) AS n;
+            tenant, asked.subject, asked.agent, asked.recent, asked.topics, asked.limited, asked.kept, asked.at_most
+        ) AS n;
     END IF;
 
     IF shown IS NOT NULL THEN
@@ -1023,7 +1027,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 11;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 12;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
