@@ -6,8 +6,9 @@ docmem changes nothing. They gate this and `Scheduler.schedule`; commands and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from docmem import config
 from docmem.config import Settings
@@ -18,6 +19,10 @@ from docmem.model import Job
 from docmem.names import in_cohort, subject_key
 from docmem.packet import Packet
 from docmem.scheduler import Scheduler
+
+T = TypeVar("T")
+
+_log = logging.getLogger("docmem.adapters")
 
 
 class Adapter:
@@ -46,10 +51,14 @@ class Adapter:
         """The messages of a model call with the person's memory in them, as a new list. Never raises.
 
         `off`: as they are. `shadow`: a packet is built and logged as counts, and the messages stay as they are.
-        Without a subject (an anonymous thread) there is no memory.
+        Without a subject (an anonymous thread) there is no memory. What is no list is none.
         """
-        packet = self.packet(tenant, subject, goal, agent=agent, run=run)
-        return list(messages) if packet is None else inject_messages(messages, packet, style=style)
+        try:
+            packet = self.packet(tenant, subject, goal, agent=agent, run=run)
+            return list(messages) if packet is None else inject_messages(messages, packet, style=style)
+        except Exception as error:  # noqa: BLE001 the turn goes on, whatever its messages are
+            _log.error("memory can't be put into messages: %s", type(error).__name__)
+            return list(messages) if isinstance(messages, Iterable) else []
 
     def packet(
         self,
@@ -70,19 +79,30 @@ class Adapter:
         packet = self._injector.packet(tenant, subject, goal, agent=agent, run=run, consumed=is_on)
         return packet if is_on else None
 
-    def next_run(self, tenant: str, agent: str | None = None) -> int | None:
-        """Count a run of an agent where packets are made; see `Injector.next_run`."""
+    def next_run(self, tenant: str, agent: str | None = None, *, subject: str | None = None) -> int | None:
+        """Count a run of an agent where packets are made; see `Injector.next_run`. Never raises.
+
+        For a `subject` outside of the cohort none are made.
+        """
         if self._injector is None or self._injection == "off":
+            return None
+        if self._cohort <= 0 or (subject is not None and not self._is_in(tenant, subject)):
             return None
         return self._injector.next_run(tenant, agent)
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """What `work` gives, which calls this: in a thread of the injector's, where packets are made."""
+        if self._injector is None or self._injection == "off":
+            return work()
+        return await self._injector.aside(work)
+
     def _is_in(self, tenant: str, subject: str) -> bool:
-        if self._cohort >= 1 or not subject:
+        if self._cohort >= 1:
             return True  # a name that can't be is the injector's to report
         try:
             return in_cohort(tenant, subject_key(tenant, subject), self._cohort)
         except InvalidName:
-            return True
+            return self._cohort > 0
 
     def heard(self, job: Job) -> None:
         """A turn of this thread came in: consolidate it once the conversation goes quiet. Returns at once."""

@@ -46,6 +46,11 @@ class Cache(Generic[K, V]):
             self._entries.move_to_end(key)
             return self._clock() - entry[0], entry[1]
 
+    def discard(self, key: K) -> None:
+        """Forget the value of a key."""
+        with self._lock:
+            self._entries.pop(key, None)
+
     def drop(self, where: Callable[[K, V], bool]) -> None:
         """Forget the entries whose key and value are so."""
         with self._lock:

@@ -289,10 +289,11 @@ class Injector:
     ) -> Packet:
         name, number = _NOBODY, None
         try:
+            name = tenant_name(tenant)
             request = requested(
                 tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents, topics=topics
             )
-            name, number = request.tenant, request.run
+            number = request.run
             made = self._guarded(request, began)
             if number is not None and made.spans:
                 self._recorder.put(given_now(name, request.subject, request.agent, number, made, consumed=consumed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from docmem import Adapter, Injector, config, files
 from docmem.config import Injection, Settings
 from docmem.errors import ConfigError
 from docmem.model import Job
+from docmem.names import in_cohort, subject_key
 from docmem.scheduler import DeadLetter, Scheduler
 from docmem_sync.sync import sync_tenant
 from tests.support.cli import Shell
@@ -53,7 +55,7 @@ def turn(settings: Settings) -> tuple[str, int]:
         clock=lambda: now[0],
         enabled=settings.consolidation_enabled,
     )
-    with Injector(settings) as injector:
+    with Injector(settings, timeout=30) as injector:
         adapter = Adapter(injector, scheduler, settings=settings)
         given = adapter.messages(CHAT, tenant="acme", subject="ana", goal="What does Ana drink?")
     adapter.heard(JOB)
@@ -120,3 +122,27 @@ def test_commands_do_what_they_say_whatever_the_flags_say(shell: Shell, served: 
     options = ["--thread", "w", "--subject", "ana", "--dialogue", str(chat), "--model", "offline"]
     assert shell("consolidate", "acme", *options, "--json").json["outcome"] == "committed"
     assert "Ana likes tea." in shell("inject", "acme", "ana", "--json").json["text"]
+
+
+@pytest.mark.parametrize("cohort", [0.0, 0.5, 1.0])
+def test_whatever_a_host_hands_over_nothing_raises(served: Settings, cohort: float) -> None:
+    odd: Any
+    with Injector(served) as injector:
+        adapter = Adapter(injector, settings=replace(served, injection_enabled="on", injection_cohort=cohort))
+        for odd in (5, b"x", "", "\ud800", ["a"]):
+            assert adapter.messages(CHAT, tenant="acme", subject=odd) == CHAT
+            assert adapter.messages(CHAT, tenant=odd, subject="ana") == CHAT
+            assert adapter.next_run(odd, subject="ana") is None
+        for odd in (None, 5, [None], ["x"], [{"role": "user"}], [{"role": "system", "content": 5}]):
+            assert isinstance(adapter.messages(odd, tenant="acme", subject="ana", goal="tea"), list)
+
+
+def test_outside_of_the_cohort_no_run_is_counted(served: Settings) -> None:
+    some = replace(served, injection_enabled="on", injection_cohort=0.5)
+    subjects = [f"user {number}" for number in range(20)]
+    with Injector(served, timeout=30) as injector:
+        adapter = Adapter(injector, settings=some)
+        counted = [adapter.next_run("acme", subject=each) is not None for each in subjects]
+        assert counted == [in_cohort("acme", subject_key("acme", each), 0.5) for each in subjects]
+        nobody = Adapter(injector, settings=replace(some, injection_cohort=0.0))
+        assert nobody.next_run("acme") is None

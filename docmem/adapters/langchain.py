@@ -10,18 +10,19 @@ thread is the checkpointer's. Whatever is wrong with these, or with memory, the 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Any
 
-from langchain.agents.middleware import AgentMiddleware, AgentState
-from langchain.agents.middleware.types import PrivateStateAttr
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import SystemMessage
 
 from docmem.adapter import Adapter
+from docmem.assembly import run_number
+from docmem.cache import Cache
 from docmem.dialogue import after
+from docmem.errors import InputError
 from docmem.messages import inject_system
 from docmem.model import Job, Role, Turn
 
@@ -31,13 +32,10 @@ if TYPE_CHECKING:
     from docmem.scheduler import Scheduler
 
 _ROLES: Mapping[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
+_RUNS = 4_096
+"""Runs at once whose numbers are known."""
+
 _log = logging.getLogger("docmem.adapters")
-
-
-class DocmemState(AgentState[Any]):
-    """An agent's state with the number of its run, which no caller sees."""
-
-    docmem_run: NotRequired[Annotated[int | None, PrivateStateAttr]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,13 @@ class _Whom:
     thread: str | None
 
 
-class DocmemMiddleware(AgentMiddleware[DocmemState, Any, Any]):
+class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
     """Memory for `create_agent` and `create_deep_agent`: one for a process, as `Injector` and `Scheduler` are.
 
     `DOCMEM_INJECTION_ENABLED` switches what is added to the system message, `DOCMEM_CONSOLIDATION_ENABLED` whether a
     run is noted for consolidation; one that is None is as good as switched off. `agent`: the name that this agent has
     in `docmem.yaml`, where the context names none.
     """
-
-    state_schema = DocmemState
 
     def __init__(
         self,
@@ -73,44 +69,40 @@ class DocmemMiddleware(AgentMiddleware[DocmemState, Any, Any]):
         self.tools = []
         self._adapter = Adapter(injector, scheduler, settings=settings)
         self._agent = agent
-
-    def before_agent(self, state: DocmemState, runtime: Any) -> dict[str, Any] | None:
-        """Give the run a number, where the context has none."""
-        whom = self._whom(runtime)
-        if whom is None or whom.subject is None or whom.run is not None:
-            return None
-        return {"docmem_run": self._adapter.next_run(whom.tenant, whom.agent)}
-
-    async def abefore_agent(self, state: DocmemState, runtime: Any) -> dict[str, Any] | None:
-        """`before_agent`, in a thread."""
-        return await asyncio.to_thread(self.before_agent, state, runtime)
+        # Not in the agent's state, where a caller's stream and each checkpoint would show it.
+        self._runs: Cache[tuple[object, ...], tuple[int | None]] = Cache(_RUNS)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Add what is remembered to the system message of a model call."""
         return handler(self._with_memory(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """`wrap_model_call`; memory is read in a thread."""
-        return await handler(await asyncio.to_thread(self._with_memory, request))
+        """`wrap_model_call`; memory is read in a thread of the injector's."""
+        return await handler(await self._adapter.aside(lambda: self._with_memory(request)))
 
-    def after_agent(self, state: DocmemState, runtime: Any) -> dict[str, Any] | None:
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Note that something was said, so that it is consolidated once the conversation goes quiet."""
         whom = self._whom(runtime)
-        if whom is not None and whom.subject is not None and whom.thread is not None:
-            run = whom.run if whom.run is not None else state.get("docmem_run")
+        if whom is None or whom.subject is None:
+            return None
+        key = _run_key(whom, state.get("messages") or ())
+        counted = self._runs.get(key) or (None,)
+        self._runs.discard(key)
+        if whom.thread is not None:
+            run = whom.run if whom.run is not None else counted[0]
             agent = whom.agent or "default"
             self._adapter.heard(Job(whom.tenant, whom.thread, whom.subject, agent=agent, run=run, trigger="turn"))
         return None
 
-    async def aafter_agent(self, state: DocmemState, runtime: Any) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`after_agent`: it only puts a job into a queue."""
         return self.after_agent(state, runtime)
 
     def _with_memory(self, request: Any) -> Any:
         whom = self._whom(request.runtime)
-        if whom is None:
+        if whom is None or whom.subject is None:
             return request
-        run = whom.run if whom.run is not None else request.state.get("docmem_run")
+        run = whom.run if whom.run is not None else self._counted(whom, whom.subject, request.messages)
         packet = self._adapter.packet(whom.tenant, whom.subject, goal_of(request.messages), agent=whom.agent, run=run)
         if packet is None:
             return request
@@ -121,21 +113,56 @@ class DocmemMiddleware(AgentMiddleware[DocmemState, Any, Any]):
         message = SystemMessage(content=content) if given is None else given.model_copy(update={"content": content})
         return request.override(system_message=message)
 
+    def _counted(self, whom: _Whom, subject: str, messages: Sequence[Any]) -> int | None:
+        """The number of this run; counted at its first model call, and not again where that can't be done now."""
+        key = _run_key(whom, messages)
+        known = self._runs.get(key)
+        if known is None:
+            known = (self._adapter.next_run(whom.tenant, whom.agent, subject=subject),)
+            self._runs.put(key, known)
+        return known[0]
+
     def _whom(self, runtime: Any) -> _Whom | None:
+        try:
+            return self._read(runtime)
+        except Exception as error:  # noqa: BLE001 a context is the host's, and its properties may do anything
+            _log.warning("a run has no memory: its runtime context raises %s", type(error).__name__)
+            return None
+
+    def _read(self, runtime: Any) -> _Whom | None:
         context = getattr(runtime, "context", None)
         tenant = _get(context, "tenant")
         if not isinstance(tenant, str):
             _log.warning("a run has no memory: its runtime context names no tenant")
             return None
         subject, agent, run = (_get(context, key) for key in ("subject", "agent", "run"))
+        if not isinstance(subject, str | int | None) or isinstance(subject, bool):
+            _log.warning("a run has no memory: its subject is no text but %s", type(subject).__name__)
+            return None
         thread = _get(context, "thread") or getattr(getattr(runtime, "execution_info", None), "thread_id", None)
         return _Whom(
             tenant=tenant,
             subject=None if subject is None else str(subject),
             agent=str(agent) if agent else self._agent,
-            run=run if isinstance(run, int) else None,
+            run=_number(run),
             thread=None if thread is None else str(thread),
         )
+
+
+def _run_key(whom: _Whom, messages: Sequence[Any]) -> tuple[object, ...]:
+    """What tells a run that is going on from others: the message that it answers."""
+    asked = next((message for message in reversed(messages) if message.type == "human"), None)
+    return whom.tenant, whom.subject, whom.agent, whom.thread, getattr(asked, "id", None)
+
+
+def _number(run: Any) -> int | None:
+    if run is None:
+        return None
+    try:
+        return run_number(run)
+    except InputError as error:
+        _log.warning("a run is counted anew: %s", error.message)
+        return None
 
 
 def _get(context: Any, key: str) -> Any:

@@ -126,6 +126,7 @@ def inject(
     from datetime import UTC, datetime
 
     from docmem import names
+    from docmem.assembly import run_number
     from docmem.config import settings
     from docmem.index import READING
     from docmem.inject import PATIENCE, Injector
@@ -133,6 +134,8 @@ def inject(
     configured = settings()
     _known(configured, tenant)
     key = names.subject_key(tenant, subject)
+    if run is not None:
+        run_number(run)
     with Injector(configured, timeout=READING, opening=PATIENCE, embedding_timeout=PATIENCE) as injector:
         packet = injector.packet(
             tenant,

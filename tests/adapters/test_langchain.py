@@ -183,3 +183,58 @@ def test_a_checkpointers_threads_are_dialogues(served: Settings) -> None:
     ]  # fmt: skip
     assert [turn.text for turn in source.after("web-1", turns[1].id)] == ["Two.", "Noted."]
     assert list(source.after("unknown", None)) == []
+
+
+def test_a_runs_number_is_seen_neither_in_a_stream_nor_in_a_checkpoint(served: Settings, injector: Injector) -> None:
+    model, checkpointer = Scripted(), InMemorySaver()
+    middleware = DocmemMiddleware(injector, settings=served)
+    agent: Any = create_agent(model, [], middleware=[middleware], checkpointer=checkpointer)
+    config = {"configurable": {"thread_id": "web-1"}}
+    seen = [key for update in agent.stream(CHAT, config, context=CONTEXT, stream_mode="updates") for key in update]
+    assert seen == ["model", "DocmemMiddleware.after_agent"]
+    assert agent.get_state(config).values.keys() == {"messages"}
+    assert injector.flush()
+    assert len(trace.read(served, "acme", 1)) == 1
+
+
+def test_the_model_calls_of_a_run_share_its_number(served: Settings, injector: Injector) -> None:
+    class Calls(Scripted):
+        def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+            made = super()._generate(messages, *arguments, **options)
+            if messages[-1].type == "human":
+                calls = [{"name": "look", "args": {}, "id": "1"}]
+                made.generations[0].message = AIMessage("", tool_calls=calls)
+            return made
+
+    def look() -> str:
+        """Look."""
+        return "Seen."
+
+    jobs: list[Job] = []
+    scheduler = Scheduler(lambda job: "done", dead_letters=Kept(), enabled=True)
+    scheduler.schedule = jobs.append  # type: ignore[assignment,method-assign] # to see what is scheduled
+    model = Calls()
+    middleware = DocmemMiddleware(injector, scheduler, settings=served)
+    agent: Any = create_agent(model, [look], middleware=[middleware], checkpointer=InMemorySaver())
+    for goal in ("Which tea?", "Which other tea?"):
+        agent.invoke({"messages": [HumanMessage(goal)]}, {"configurable": {"thread_id": "web-1"}}, context=CONTEXT)
+    assert len(model.given) == 4
+    assert [job.run for job in jobs] == [1, 2]
+    assert injector.next_run("acme") == 3
+
+
+def test_a_context_that_raises_or_makes_no_sense_costs_memory_alone(served: Settings, injector: Injector) -> None:
+    class Raises:
+        @property
+        def tenant(self) -> str:
+            raise RuntimeError("not now")
+
+    model = Scripted()
+    agent: Any = create_agent(model, [], middleware=[DocmemMiddleware(injector, settings=served)])
+    for context in (Raises(), {"tenant": "acme", "subject": ["ana"]}, {"tenant": "acme", "subject": b"ana"}):
+        agent.invoke(CHAT, context=context)
+        assert system(model) == ""
+    for run in (True, 2**80, "5", -1):
+        agent.invoke(CHAT, context={**CONTEXT, "run": run})
+        assert "green tea" in system(model)
+    assert injector.next_run("acme") == 5
