@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 
-from docmem.model import Document, Memory
+from docmem.model import Memory
 
-VERSION = 1
+VERSION = 2
 
 
 def project_memory(memory: Memory) -> str:
@@ -22,10 +22,14 @@ def project_memory(memory: Memory) -> str:
     return " ".join([*parts, memory.text])
 
 
-def project_document(document: Document) -> str:
-    """Title and text of a document; the title once where the text begins with it."""
-    start = document.text.lstrip("# \n")
-    return document.text if start.startswith(document.title) else f"{document.title}\n{document.text}"
+def project_document(title: str, text: str, *, before: str = "") -> str:
+    """Title and text of a document's chunk; the title once where the text begins with it.
+
+    `before`: the end of the chunk before it, by which this one is found too.
+    """
+    if before:
+        text = f"{before}\n{text}"
+    return text if text.lstrip("# \n").startswith(title) else f"{title}\n{text}"
 
 
 def projection_hash(projection: str) -> str:

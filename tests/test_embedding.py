@@ -110,7 +110,7 @@ def test_a_provider_answers_in_batches_and_in_order(provider: Provider) -> None:
     model = LitellmEmbedder("openai/m")
     assert len(model.passages(["text"] * 100)) == 100
     assert provider.asked == 2
-    assert set_name(model) == "openai/m/8/1"
+    assert set_name(model) == "openai/m/8/2"
 
 
 @pytest.mark.parametrize("status", [429, 500])
@@ -145,7 +145,7 @@ def test_a_question_is_embedded_once(provider: Provider) -> None:
     vectors = QueryVectors(LitellmEmbedder("openai/m"), timeout=20)
     first = vectors("hello")
     assert first.degraded is None
-    assert first.set == "openai/m/8/1"
+    assert first.set == "openai/m/8/2"
     assert vectors("hello") == first
     assert provider.asked == 1
 

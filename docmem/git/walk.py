@@ -14,13 +14,14 @@ from typing import IO
 
 from docmem.errors import GitError
 from docmem.git.process import environment, text
-from docmem.git.values import IRREGULAR, REGULAR
+from docmem.git.values import ENGINE, IRREGULAR, REGULAR
 
 PIECE = 1_000
 """Changes of one commit that come at a time."""
 
-_FORMAT = "%x00".join(("%H", "%P", "%ct", "%(trailers:only=true,unfold=true,separator=%x1f)"))
+_FORMAT = "%x00".join(("%H", "%P", "%ct", "%cn <%ce>", "%(trailers:only=true,unfold=true,separator=%x1f)"))
 _CHUNK = 256 * 1024
+_OURS = f"{ENGINE.name} <{ENGINE.email}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,14 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A commit of the chain. `seconds`: its committer's time, since 1970; `trailers`: their lines."""
+    """A commit of the chain. `seconds`: its committer's time, since 1970; `trailers`: their lines. `is_ours`: the
+    engine committed it, whoever wrote it."""
 
     id: str
     parent: str | None
     seconds: int
     trailers: tuple[str, ...]
+    is_ours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ def _cut(out: IO[bytes]) -> Iterator[str]:
 def _pieces(fields: Iterator[str]) -> Iterator[Piece]:
     field = next(fields, None)
     while field is not None:
-        commit = Link(field, next(fields).split(" ")[0] or None, int(next(fields)), _lines(next(fields)))
+        parent, seconds, committer, trailers = (next(fields) for _ in range(4))
+        is_ours = committer == _OURS
+        commit = Link(field, parent.split(" ")[0] or None, int(seconds), _lines(trailers), is_ours)
         touches: list[Touch] = []
         field = next(fields, None)
         while field is not None and field.lstrip("\n").startswith(":"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from docmem.model import Document, Memory, Profile
 from docmem.tenant_config import TenantConfig
 from docmem_sync import rows
 from docmem_sync.ledger import At, Version
-from docmem_sync.store import Known, join_at_once
+from docmem_sync.store import Known, Store, join_at_once
 
 _FEW = 100
 """As many rows are found one by one: more are joined at once."""
@@ -72,16 +72,14 @@ class Along:
 
     # ------------------------------------------------------------------------------------------------- what it comes to
 
-    def deleted(self, known: Known) -> list[str]:
-        """The paths of the rows that go."""
-        memories = (known.memories.get(memory) for memory, row in self.memories.items() if row is None)
+    def deleted(self, known: Known) -> dict[str, str]:
+        """The rows that go: ids of memories and paths of others, to their paths."""
+        memories = {memory: known.memories.get(memory) for memory, row in self.memories.items() if row is None}
         profiles = (profile_path(subject) for subject, row in self.profiles.items() if row is None)
-        documents = (path for path, found in self.documents.items() if found is None and path in known.documents)
-        return [
-            *(path for path in memories if path is not None),
-            *(path for path in profiles if path in known.profiles.values()),
-            *documents,
-        ]
+        served = {*known.profiles.values(), *known.documents}
+        documents = (path for path, found in self.documents.items() if found is None)
+        found = {memory: path for memory, path in memories.items() if path is not None}
+        return found | {path: path for path in (*profiles, *documents) if path in served}
 
     def touched(self, known: Known) -> list[str]:
         """The paths of all that changed: those that go, those that come, and where what moved came from."""
@@ -97,22 +95,22 @@ class Along:
         return sum(row is not None for each in found for row in each.values())
 
     def write(self, known: Known) -> None:
-        """Write it all. Deletions first: a path may pass to another file."""
+        """Write it all. Deletions last: rows take their vectors along, and a text that moved keeps its own."""
         store = known.store
         if self.settings is not None:
             store.write_config(*self.settings)
         language = store.language()
-        self._delete(known)
         memories = [row for row in self.memories.values() if row is not None]
         documents = [row for found in self.documents.values() for row in found or ()]
-        store.run_batches("shorten_documents", _lengths(self.documents))
         store.run_batches("upsert_memories", memories, language=language)
         store.run_batches("upsert_profiles", (row for row in self.profiles.values() if row is not None))
         store.run_batches("upsert_documents", documents, language=language)
         if memories:
-            store.run("forget_memory_vectors", keys=[row["id"] for row in memories])
+            _carry_vectors(store, "memory", [row["id"] for row in memories])
         if documents:
-            store.run("forget_document_vectors", keys=[path for path, found in self.documents.items() if found])
+            _carry_vectors(store, "document", [path for path, found in self.documents.items() if found])
+        store.run_batches("shorten_documents", _lengths(self.documents))
+        self._delete(known)
         if self.memories or self.documents:
             store.run("list_languages")
         self._write_history(known)
@@ -136,6 +134,12 @@ class Along:
             store.run_batches(f"close_{kind}_history", self._closed[kind])
         marks = ({"id": memory, "step": step, "by": by} for (memory, step), by in self._superseded.items())
         store.run_batches("supersede", marks)
+
+
+def _carry_vectors(store: Store, what: str, keys: Sequence[str]) -> None:
+    """Texts keep their vectors, wherever they went; changed ones never their old."""
+    for name in (f"keep_{what}_vectors", f"forget_{what}_vectors"):
+        store.run(name, keys=keys)
 
 
 def _closing(key: str, step: int, at: At) -> dict[str, Any]:

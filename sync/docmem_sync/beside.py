@@ -38,6 +38,9 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_VECTORS = ("keep_memory_vectors", "keep_document_vectors", "forget_memory_vectors", "forget_document_vectors")
+
+
 class _Stage:
     """A table beside the served one. Rows are gathered as text and copied by the megabyte."""
 
@@ -238,19 +241,17 @@ class Beside:
         """The chain's first commit."""
         return self._at(0)
 
-    def deleted(self) -> list[str]:
-        """The paths of the rows that go."""
-        found: list[str] = []
+    def deleted(self) -> dict[str, str]:
+        """The rows that go: ids of memories and paths of others, to their paths."""
+        found: dict[str, str] = {}
         for name in ("gone_memories", "gone_profiles", "gone_documents"):
             rows_ = self._store.cursor.execute(_SQL()[name], {"tenant": self._store.tenant}).fetchall()
-            found += [row["path"] for row in rows_]
+            found |= {row["key"]: row["path"] for row in rows_}
         return found
 
     def swap(self) -> int:
         """Write what differs from what is served; how many files that are."""
         language = self._store.language()
-        for table in _KEYS:
-            self._delete_gone(table)
         files = sum(self._swap(table, language=language) for table in ("memory", "profile"))
         columns = self._columns("document")
         found = self._execute("documents_differ", "document", columns).fetchone()
@@ -264,8 +265,10 @@ class Beside:
                 "key": sql.Identifier(_KEYS[kind][0]),
             }
             self._execute("swap_history", table, names | self._columns(table))
-        for name in ("swap_superseded", "forget_memory_vectors", "forget_document_vectors"):
+        for name in ("swap_superseded", *_VECTORS):
             self._execute(name, "memory")
+        for table in _KEYS:  # last: rows take their vectors along
+            self._delete_gone(table)
         self._store.run("list_languages")
         return files
 

@@ -41,15 +41,15 @@ DELETE FROM {stage} AS s USING (SELECT {key}, max(number) AS number FROM {stage}
 WHERE s.{key} = last.{key} AND s.number < last.number;
 
 -- name: gone_memories
-SELECT t.path FROM docmem.memory AS t
+SELECT t.id AS key, t.path FROM docmem.memory AS t
 WHERE t.tenant_id = %(tenant)s AND NOT EXISTS (SELECT FROM stage_memory AS s WHERE s.id = t.id);
 
 -- name: gone_profiles
-SELECT t.path FROM docmem.profile AS t
+SELECT t.path AS key, t.path FROM docmem.profile AS t
 WHERE t.tenant_id = %(tenant)s AND NOT EXISTS (SELECT FROM stage_profile AS s WHERE s.subject = t.subject);
 
 -- name: gone_documents
-SELECT t.path FROM docmem.document AS t
+SELECT t.path AS key, t.path FROM docmem.document AS t
 WHERE t.tenant_id = %(tenant)s AND t.chunk = 0 AND NOT EXISTS (SELECT FROM stage_document AS s WHERE s.path = t.path);
 
 -- name: delete_gone
@@ -111,6 +111,43 @@ FROM (
     WHERE t.tenant_id = %(tenant)s AND t.superseded_by IS DISTINCT FROM first.superseded_by
 ) AS m
 WHERE h.tenant_id = %(tenant)s AND h.id = m.id AND h.step = m.step;
+
+-- name: keep_memory_vectors
+-- A text keeps its vector wherever it goes: to another row, or to one more. Run before
+-- rows are deleted: see queries.sql.
+INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding)
+SELECT m.tenant_id, m.id, s.set, v.projection_hash, v.embedding
+FROM docmem.memory AS m
+JOIN docmem.vector_set AS s ON s.tenant_id = %(tenant)s
+CROSS JOIN LATERAL (
+    SELECT v.projection_hash, v.embedding FROM docmem.memory_vector AS v
+    WHERE v.tenant_id = %(tenant)s AND v.projection_hash = m.projection_hash AND v.set = s.set
+    LIMIT 1
+) AS v
+WHERE m.tenant_id = %(tenant)s AND NOT EXISTS (
+    SELECT FROM docmem.memory_vector AS o
+    WHERE o.tenant_id = %(tenant)s AND o.id = m.id AND o.set = s.set AND o.projection_hash = m.projection_hash
+)
+ON CONFLICT (tenant_id, id, set) DO UPDATE SET
+    projection_hash = excluded.projection_hash, embedding = excluded.embedding;
+
+-- name: keep_document_vectors
+INSERT INTO docmem.document_vector (tenant_id, path, chunk, set, projection_hash, embedding)
+SELECT d.tenant_id, d.path, d.chunk, s.set, v.projection_hash, v.embedding
+FROM docmem.document AS d
+JOIN docmem.vector_set AS s ON s.tenant_id = %(tenant)s
+CROSS JOIN LATERAL (
+    SELECT v.projection_hash, v.embedding FROM docmem.document_vector AS v
+    WHERE v.tenant_id = %(tenant)s AND v.projection_hash = d.projection_hash AND v.set = s.set
+    LIMIT 1
+) AS v
+WHERE d.tenant_id = %(tenant)s AND NOT EXISTS (
+    SELECT FROM docmem.document_vector AS o
+    WHERE o.tenant_id = %(tenant)s AND o.path = d.path AND o.chunk = d.chunk AND o.set = s.set
+      AND o.projection_hash = d.projection_hash
+)
+ON CONFLICT (tenant_id, path, chunk, set) DO UPDATE SET
+    projection_hash = excluded.projection_hash, embedding = excluded.embedding;
 
 -- name: forget_memory_vectors
 -- Changed text never keeps its old vector.

@@ -222,7 +222,7 @@ class _Open:
     `freed`: ids whose file left them, with path and blob of before; `held`: the id that a file held which came to hold
     another's; `claims`: ids that files came to hold; `weak`: ids whose file can't be read any more; `waited`: files
     that waited until this commit; `marks`: what supersedes what; `left`: a heap of what is freed or weak, while
-    that is settled.
+    that is settled; `gone`: keys of what is served no more.
     """
 
     freed: dict[str, tuple[str, str | None]] = field(default_factory=dict)
@@ -232,6 +232,7 @@ class _Open:
     marks: list[tuple[str, str]] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
 
 
 class Ledger:
@@ -263,8 +264,8 @@ class Ledger:
             else:
                 self._document(at, each, waiting)
 
-    def settle(self, at: At) -> None:
-        """The commit's end: who has which id now."""
+    def settle(self, at: At) -> list[str]:
+        """The commit's end: who has which id now. Returns what is served no more: ids of memories, paths of others."""
         if self._open.claims or self._open.freed or self._open.weak:
             for memory in sorted(self._open.claims):
                 self._claimed(at, memory, sorted(self._open.claims[memory], key=lambda each: each.path))
@@ -277,7 +278,8 @@ class Ledger:
             step = self.standing.step(memory)
             if step and memory != by:
                 self._book.supersede(memory, step, by, at)
-        self._open = _Open()
+        gone, self._open = self._open.gone, _Open()
+        return gone
 
     # ----------------------------------------------------------------------------------------------- memories
 
@@ -350,6 +352,7 @@ class Ledger:
         elif freed is not None:
             self._book.end_memory(memory, self.standing.step(memory), at)
             self.standing.end(memory)
+            self._open.gone.append(memory)
 
     def _serve(self, at: At, op: Op, told: Told) -> None:
         memory = told.value
@@ -388,6 +391,7 @@ class Ledger:
         elif count:
             self._book.end_profile(subject, step, at)
             self.standing.profiles[subject] = (step, 0, 0)
+            self._open.gone.append(told.path)
 
     def _document(self, at: At, told: Told, waiting: Waiting | None) -> None:
         served = hash(told.path) in self.standing.documents
@@ -401,6 +405,7 @@ class Ledger:
         elif served:
             del self.standing.documents[hash(told.path)]
             self._book.end_document(told.path)
+            self._open.gone.append(told.path)
 
     def _config(self, at: At, told: Told, waiting: Waiting | None) -> None:
         before = waiting.good if waiting else told.before

@@ -163,6 +163,43 @@ DELETE FROM docmem.profile WHERE tenant_id = %(tenant)s AND subject = ANY(%(keys
 -- name: delete_documents
 DELETE FROM docmem.document WHERE tenant_id = %(tenant)s AND path = ANY(%(keys)s);
 
+-- name: keep_memory_vectors
+-- A text keeps its vector wherever it goes: to another row, or to one more. To be run before rows are deleted, which takes
+-- their vectors along.
+INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding)
+SELECT m.tenant_id, m.id, s.set, v.projection_hash, v.embedding
+FROM docmem.memory AS m
+JOIN docmem.vector_set AS s ON s.tenant_id = %(tenant)s
+CROSS JOIN LATERAL (
+    SELECT v.projection_hash, v.embedding FROM docmem.memory_vector AS v
+    WHERE v.tenant_id = %(tenant)s AND v.projection_hash = m.projection_hash AND v.set = s.set
+    LIMIT 1
+) AS v
+WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(keys)s) AND NOT EXISTS (
+    SELECT FROM docmem.memory_vector AS o
+    WHERE o.tenant_id = %(tenant)s AND o.id = m.id AND o.set = s.set AND o.projection_hash = m.projection_hash
+)
+ON CONFLICT (tenant_id, id, set) DO UPDATE SET
+    projection_hash = excluded.projection_hash, embedding = excluded.embedding;
+
+-- name: keep_document_vectors
+INSERT INTO docmem.document_vector (tenant_id, path, chunk, set, projection_hash, embedding)
+SELECT d.tenant_id, d.path, d.chunk, s.set, v.projection_hash, v.embedding
+FROM docmem.document AS d
+JOIN docmem.vector_set AS s ON s.tenant_id = %(tenant)s
+CROSS JOIN LATERAL (
+    SELECT v.projection_hash, v.embedding FROM docmem.document_vector AS v
+    WHERE v.tenant_id = %(tenant)s AND v.projection_hash = d.projection_hash AND v.set = s.set
+    LIMIT 1
+) AS v
+WHERE d.tenant_id = %(tenant)s AND d.path = ANY(%(keys)s) AND NOT EXISTS (
+    SELECT FROM docmem.document_vector AS o
+    WHERE o.tenant_id = %(tenant)s AND o.path = d.path AND o.chunk = d.chunk AND o.set = s.set
+      AND o.projection_hash = d.projection_hash
+)
+ON CONFLICT (tenant_id, path, chunk, set) DO UPDATE SET
+    projection_hash = excluded.projection_hash, embedding = excluded.embedding;
+
 -- name: forget_memory_vectors
 -- Changed text never keeps its old vector.
 DELETE FROM docmem.memory_vector AS v

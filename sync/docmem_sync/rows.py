@@ -87,12 +87,16 @@ def document_rows(document: Document, blob: str, at: At) -> list[dict[str, Any]]
     """The rows of a document, one a chunk."""
     # The title goes into every chunk's projection: a heading of a megabyte would come back by the gigabyte.
     title = document.title[:_TITLE_MAX]
-    return [_chunk_row(replace(document, title=title, text=text), number, blob, at)
-            for number, text in enumerate(chunks.split(document.text))]  # fmt: skip
+    pieces = chunks.split(document.text)
+    befores = ["", *map(chunks.overlap, pieces, pieces[1:])]
+    return [
+        _chunk_row(replace(document, title=title, text=text), before, number, blob, at)
+        for number, (text, before) in enumerate(zip(pieces, befores, strict=True))
+    ]
 
 
-def _chunk_row(document: Document, chunk: int, blob: str, at: At) -> dict[str, Any]:
-    projection = project_document(document)
+def _chunk_row(document: Document, before: str, chunk: int, blob: str, at: At) -> dict[str, Any]:
+    projection = project_document(document.title, document.text, before=before)
     return {
         "path": document.path,
         "chunk": chunk,

@@ -219,6 +219,8 @@ CREATE INDEX memory_language ON docmem.memory (tenant_id, language) WHERE langua
 CREATE INDEX document_id ON docmem.document (tenant_id, id);
 CREATE INDEX document_folder ON docmem.document (tenant_id, folder, path, chunk);
 CREATE INDEX document_language ON docmem.document (tenant_id, language) WHERE language IS NOT NULL;
+CREATE INDEX memory_vector_hash ON docmem.memory_vector (tenant_id, projection_hash, set);
+CREATE INDEX document_vector_hash ON docmem.document_vector (tenant_id, projection_hash, set);
 
 -- Without a tenant the setting is NULL, after a transaction '': neither is anybody's.
 -- Consolidations that failed for good. Operational: a rebuild keeps it, and losing it loses no memory.
@@ -1027,7 +1029,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 12;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 13;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;

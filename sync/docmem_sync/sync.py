@@ -514,7 +514,7 @@ def _feed(ledger: Ledger, announced: Announced, at: At, pieces: Iterable[Piece],
             ledger.begin(at)
         ledger.feed(at, (each for each in islice(told, len(piece.touches)) if each is not None))
         if piece.ends:
-            ledger.settle(at)
+            announced.settle(piece.commit, ledger.settle(at))
     return at
 
 

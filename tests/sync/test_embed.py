@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 
@@ -84,6 +86,70 @@ def test_a_move_embeds_nothing_and_a_changed_text_loses_its_vector(indexed: Sett
     assert rows(indexed, VECTORS) == []
 
 
+def long(seed: int, *, parts: int) -> str:
+    """So many parts under headings, each longer than a chunk."""
+    chance = random.Random(seed)
+    return "\n\n".join(
+        "\n\n".join(
+            [f"## Part {seed}.{part}"]
+            + [" ".join(f"w{chance.randrange(999)}" for _ in range(chance.randrange(30, 90))) for _ in range(6)]
+        )
+        for part in range(parts)
+    )
+
+
+CHUNKS = """
+    SELECT d.path, d.chunk, d.projection, d.projection_hash = v.projection_hash AS fits, v.embedding::text AS vector
+    FROM docmem.document AS d
+    LEFT JOIN docmem.document_vector AS v ON v.tenant_id = d.tenant_id AND v.path = d.path AND v.chunk = d.chunk
+"""
+
+
+def assert_each_chunk_has_its_own_vector(settings: Settings) -> None:
+    for row in rows(settings, CHUNKS):
+        [vector] = Counting().passages([row["projection"]])
+        assert row["fits"], row
+        assert json.loads(row["vector"]) == pytest.approx([each / math.hypot(*vector) for each in vector], abs=1e-3)
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_text_keeps_its_vector_wherever_it_goes(indexed: Settings, rebuild: bool) -> None:
+    """Chunks that are counted anew, a document that moves, one that is copied; and a memory under a new id."""
+    model, path = Counting(), "knowledge/long.md"
+
+    def embedded(changed: Mapping[str, bytes | None]) -> int:
+        put(indexed, "acme", changed)
+        done = sync_tenant(indexed, "acme", embedder=model, rebuild=rebuild)
+        assert_each_chunk_has_its_own_vector(indexed)
+        assert done.pending_embeddings == 0
+        return done.embedded
+
+    text = f"{long(1, parts=1)}\n\n{long(2, parts=12)}".encode()
+    assert embedded({path: text}) > 15
+    longer = f"{long(1, parts=1)}\n\n{long(3, parts=1)}\n\n{long(2, parts=12)}".encode()
+    assert 0 < embedded({path: longer}) <= 7
+    assert embedded({path: None, "knowledge/moved.md": longer}) == 0
+    assert embedded({"learnings/copy.md": longer}) == 0
+    assert embedded({path: text}) <= 7
+    assert embedded({"learnings/copy.md": text, "knowledge/moved.md": None}) == 0
+    one = memory("Likes tea.")
+    assert embedded({one.path: render_memory(one)}) == 1
+    other = memory("Likes tea.", number=1)
+    assert embedded({one.path: None, other.path: render_memory(other)}) == 0
+
+
+def test_a_vector_goes_to_no_other_model_and_to_no_other_tenant(indexed: Settings) -> None:
+    repository.create(indexed, "other")
+    model, one, two = Counting(), memory("Likes tea."), memory("Likes tea.", tenant="other")
+    put(indexed, "acme", {one.path: render_memory(one)})
+    sync_tenant(indexed, "acme", embedder=model)
+    put(indexed, "other", {two.path: render_memory(two)})
+    assert sync_tenant(indexed, "other", embedder=model).embedded == 1
+    copy = memory("Likes tea.", number=1)
+    put(indexed, "acme", {copy.path: render_memory(copy)})
+    assert sync_tenant(indexed, "acme", embedder=Counting("another")).embedded == 2
+
+
 def test_a_rebuild_keeps_the_vectors_of_unchanged_texts(indexed: Settings) -> None:
     model = Counting()
     write(indexed, "a", "b")
@@ -98,7 +164,7 @@ def test_another_model_or_dimension_is_another_set(indexed: Settings) -> None:
         done = sync_tenant(indexed, "acme", embedder=model)
         assert (done.embedded, done.pending_embeddings) == (3, 0)
     sizes = {row["set"]: row["vector"].count(",") + 1 for row in rows(indexed, VECTORS)}
-    assert sizes == {"counting/8/1": 8, "counting/16/1": 16, "other/8/1": 8}
+    assert sizes == {"counting/8/2": 8, "counting/16/2": 16, "other/8/2": 8}
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("away"), RuntimeError("anything")])
@@ -198,11 +264,11 @@ def test_replaced_vectors_are_dropped_after_a_while(indexed: Settings, monkeypat
     write(indexed, "a")
     for model in (Counting(model="old"), Counting(model="new"), Counting(model="new")):
         sync_tenant(indexed, "acme", embedder=model)
-    assert {row["set"] for row in rows(indexed, VECTORS)} == {"old/8/1", "new/8/1"}
+    assert {row["set"] for row in rows(indexed, VECTORS)} == {"old/8/2", "new/8/2"}
     monkeypatch.setattr(embedding, "GRACE", 0)
     sync_tenant(indexed, "acme", embedder=Counting(model="new"))
-    assert {row["set"] for row in rows(indexed, VECTORS)} == {"new/8/1"}
-    assert [row["set"] for row in rows(indexed, "SELECT set FROM docmem.vector_set")] == ["new/8/1"]
+    assert {row["set"] for row in rows(indexed, VECTORS)} == {"new/8/2"}
+    assert [row["set"] for row in rows(indexed, "SELECT set FROM docmem.vector_set")] == ["new/8/2"]
 
 
 def test_a_model_that_changed_under_its_name_is_made_anew_beside_what_serves(indexed: Settings) -> None:
@@ -214,7 +280,7 @@ def test_a_model_that_changed_under_its_name_is_made_anew_beside_what_serves(ind
     assert rows(indexed, VECTORS) == before
     assert reembed_tenant(indexed, "acme", embedder=changed, again=True) == (2, 0)
     after = rows(indexed, VECTORS)
-    assert [row["set"] for row in after] == ["counting/8/1"] * 2
+    assert [row["set"] for row in after] == ["counting/8/2"] * 2
     assert not {row["vector"] for row in after} & {row["vector"] for row in before}
     assert sync_tenant(indexed, "acme", embedder=changed).embedded == 0
 
@@ -390,7 +456,7 @@ def test_vectors_are_cut_only_for_models_made_for_it(
     with provider(Embeds()):
         sync_tenant(indexed, "acme", embedder=vectors.embedder(named))
     [row] = rows(indexed, VECTORS)
-    assert (row["set"], row["vector"].count(",")) == ("openai/text-embedding-3-small/4/1", 3)
+    assert (row["set"], row["vector"].count(",")) == ("openai/text-embedding-3-small/4/2", 3)
     for wrong in ("openai/ada@4", "openai/text-embedding-3-small@many", "openai/text-embedding-3-small@0"):
         with pytest.raises(ConfigError):
             vectors.embedder(replace(indexed, embedding_model=wrong))
@@ -443,7 +509,7 @@ def test_a_set_gets_an_index_when_it_is_large_and_loses_it_when_it_is_small(
     assert hot_indexes(indexed) == []
     write(indexed, *(f"text {number}" for number in range(40)))
     sync_tenant(indexed, "acme", embedder=Counting())
-    assert hot_indexes(indexed) == [hot.index_name("acme", "counting/8/1")]
+    assert hot_indexes(indexed) == [hot.index_name("acme", "counting/8/2")]
     found = recall.search(indexed, "acme", "text 7", limit=40, embedder=Counting())
     assert len(found.hits) == 40
     put(indexed, "acme", {memory(f"Memory {number}", number=number).path: None for number in range(5, 40)})
@@ -465,7 +531,7 @@ def test_a_search_of_a_whole_large_tenant_goes_through_its_index(
         hot.settle(indexed, connection, "acme")
     scope = index.Scope(None, None, KINDS, dict.fromkeys(KINDS))
     vector = str([1.0] * 8)
-    values = {"tenant": "acme", "vector": vector, "dimension": 8, "set": "counting/8/1", "limit": 30}
+    values = {"tenant": "acme", "vector": vector, "dimension": 8, "set": "counting/8/2", "limit": 30}
     with closing(db.connect(indexed, "reader")) as connection:
         client = psycopg.ClientCursor(connection)
         query = client.mogrify(
@@ -473,7 +539,7 @@ def test_a_search_of_a_whole_large_tenant_goes_through_its_index(
         )
         with db.tenant_transaction(connection, "acme") as cursor:
             plan = "\n".join(str(row["QUERY PLAN"]) for row in cursor.execute(query.encode()))
-    assert hot.index_name("acme", "counting/8/1") in plan, plan
+    assert hot.index_name("acme", "counting/8/2") in plan, plan
 
 
 LARGE = (
@@ -482,10 +548,10 @@ LARGE = (
     "'acme', n, n, 'b', 'r', 's' || n / 20, 'fact', 'x', 5, '{}', '{}', '{}', 'x', n, '', now(), now() "
     "FROM generate_series(1, 3000) AS n",
     "INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding) "
-    "SELECT 'acme', n, 'counting/8/1', n, ARRAY[n % 7, n % 11, n % 13, n % 17, n % 19, n % 23, n % 29, 1]::halfvec "
+    "SELECT 'acme', n, 'counting/8/2', n, ARRAY[n % 7, n % 11, n % 13, n % 17, n % 19, n % 23, n % 29, 1]::halfvec "
     "FROM generate_series(1, 3000) AS n",
     "INSERT INTO docmem.vector_set (tenant_id, set, serves, indexed, used_at) "
-    "VALUES ('acme', 'counting/8/1', true, false, now())",
+    "VALUES ('acme', 'counting/8/2', true, false, now())",
 )
 
 
@@ -514,7 +580,7 @@ def test_an_index_whose_making_was_broken_off_is_made_again(
     indexed: Settings, monkeypatch: pytest.MonkeyPatch, postgres_server: Server, database: str
 ) -> None:
     monkeypatch.setattr(hot, "HOT", 2)
-    name = hot.index_name("acme", "counting/8/1")
+    name = hot.index_name("acme", "counting/8/2")
     write(indexed, "a", "b")
     sync_tenant(indexed, "acme", embedder=Counting(model="other"))
     with closing(db.connect(indexed, "owner")) as owner:

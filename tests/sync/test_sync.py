@@ -563,10 +563,10 @@ def test_a_bug_that_one_tenants_commits_find_stops_no_other_sync(
     repository.create(indexed, "other")
     settle = Ledger.settle
 
-    def buggy(self: Ledger, at: At) -> None:
+    def buggy(self: Ledger, at: At) -> list[str]:
         if at.revision == bad:
             raise AssertionError("what somebody wrote")
-        settle(self, at)
+        return settle(self, at)
 
     bad = put(indexed, "acme", stored(memory("Finds a bug.")))
     monkeypatch.setattr(Ledger, "settle", buggy)
@@ -692,6 +692,84 @@ def test_an_announced_deletion_passes_and_a_wrong_number_does_not(indexed: Setti
     assert sync(indexed).deletes == 40
     put(indexed, "acme", {item.path: None for item in memories[40:80]}, message="Forget\n\nDocmem-Deletes: 4\n")
     with pytest.raises(GuardStop):
+        sync(indexed)
+
+
+def test_what_moved_is_no_deletion_and_what_is_announced_after_a_move_passes(indexed: Settings) -> None:
+    """The index knows only where it was; memories are told by their ids, documents by what they say."""
+    memories = many(60)
+    notes: dict[str, bytes | None] = {f"knowledge/{number}.md": b"note %d\n" % number for number in range(60)}
+    put(indexed, "acme", {**stored(*memories), **notes})
+    sync(indexed)
+
+    def moved(folder: str) -> dict[str, bytes | None]:
+        return {f"{folder}/{path.partition('/')[2]}": data for path, data in notes.items()}
+
+    put(indexed, "acme", {**dict.fromkeys(notes), **moved("learnings")})
+    assert sync(indexed).after
+    again = [replace(item, path=item.path.replace("/memories/", "/memories/z-")) for item in memories]
+    put(indexed, "acme", {**dict.fromkeys(moved("learnings")), **moved("research")})
+    put(indexed, "acme", {**dict.fromkeys(item.path for item in memories), **stored(*again)})
+    gone = [*moved("research"), *(item.path for item in again)]
+    put(indexed, "acme", dict.fromkeys(gone), message="Forget\n\nDocmem-Deletes: 120\n")
+    assert sync(indexed).deletes == 120
+    assert_as_built_anew(indexed)
+
+
+def test_what_moved_and_then_went_unannounced_stops(indexed: Settings) -> None:
+    notes: dict[str, bytes | None] = {f"knowledge/{number}.md": b"note %d\n" % number for number in range(60)}
+    put(indexed, "acme", notes)
+    sync(indexed)
+    moved = {path.replace("knowledge", "learnings"): data for path, data in notes.items()}
+    put(indexed, "acme", {**dict.fromkeys(notes), **moved})
+    put(indexed, "acme", dict.fromkeys(moved))
+    with pytest.raises(GuardStop, match="delete 60 of 60"):
+        sync(indexed)
+
+
+@pytest.mark.parametrize("said", [30, 59, 61])
+def test_a_trailer_that_gives_another_number_than_all_that_goes_announces_nothing(indexed: Settings, said: int) -> None:
+    memories = many(30)
+    notes: dict[str, bytes | None] = {f"knowledge/{number}.md": b"note %d\n" % number for number in range(30)}
+    put(indexed, "acme", {**stored(*memories), **notes})
+    sync(indexed)
+    gone = [*notes, *(item.path for item in memories)]
+    put(indexed, "acme", dict.fromkeys(gone), message=f"Forget\n\nDocmem-Deletes: {said}\n")
+    with pytest.raises(GuardStop, match="delete 60 of 60"):
+        sync(indexed)
+
+
+def test_memories_that_give_their_file_to_another_are_deletions_too(indexed: Settings) -> None:
+    memories = many(60)
+    put(indexed, "acme", stored(*memories))
+    sync(indexed)
+    others = {item.path: render_memory(replace(item, id=f"{number:016x}")) for number, item in enumerate(memories)}
+    put(indexed, "acme", others)
+    with pytest.raises(GuardStop, match="delete 60 of 60"):
+        sync(indexed)
+
+
+def test_a_forgetting_that_counts_files_which_are_not_served_is_announced(indexed: Settings) -> None:
+    memories = many(40)
+    put(indexed, "acme", {**stored(*memories), "knowledge/bad.md": b"---\ntitle: [x\n---\n"})
+    sync(indexed)
+    gone = ["knowledge/bad.md", *(item.path for item in memories)]
+    put(indexed, "acme", dict.fromkeys(gone), message="Forget\n\nDocmem-Deletes: 41\n")
+    assert sync(indexed).deletes == 40
+
+
+def test_a_trailer_of_a_commit_that_the_engine_did_not_make_announces_nothing(
+    indexed: Settings, tmp_path: Path
+) -> None:
+    """Written by a person, or carried along when a commit is picked: and it came past our hook, by a fetch."""
+    memories = many(60)
+    put(indexed, "acme", stored(*memories))
+    sync(indexed)
+    clone = Clone(indexed, tmp_path / "clone")
+    clone.git("rm", "--quiet", *(item.path for item in memories))
+    clone.git("commit", "--quiet", "--message", "Clear out\n\nDocmem-Deletes: 60")
+    process.run(clone.bare, "fetch", "--quiet", str(clone.path), "+HEAD:refs/heads/main")
+    with pytest.raises(GuardStop, match="delete 60 of 60"):
         sync(indexed)
 
 
