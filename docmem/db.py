@@ -165,7 +165,9 @@ def run(
         alone = connection.info.transaction_status == pq.TransactionStatus.IDLE
         one_view = alone and len(statements) > 1 and not writes
         texts = [_SQL()["one_view"]] if one_view else []
-        texts += _texts(cursor, tenant, statements, seconds)
+        setting = {"tenant": tenant_name(tenant), "limit": _limit(seconds)}
+        texts += [cursor.mogrify(_SQL()["set_turn"], setting)]
+        texts += [cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements]
         cursor.execute("\n;\n".join(texts).encode())
         if one_view:
             cursor.nextset()
@@ -176,11 +178,7 @@ def run(
 
 
 def answer(
-    connection: psycopg.Connection[Any],
-    tenant: str,
-    statement: tuple[str, Mapping[str, Any]],
-    *,
-    seconds: float,
+    connection: psycopg.Connection[Any], tenant: str, statement: str, values: Mapping[str, str], *, seconds: float
 ) -> Any:
     """What the one JSON value says that a statement gives: `run` for what each turn asks.
 
@@ -188,8 +186,10 @@ def answer(
     interrupt of a terminal, took longer to fetch the answer than Postgres to make half of it. psycopg's errors pass as
     they are.
     """
-    texts = _texts(psycopg.ClientCursor(connection), tenant, [statement], seconds)
-    result = connection.pgconn.exec_("\n;\n".join(texts).encode())
+    literal = pq.Escaping(connection.pgconn).escape_literal
+    given = {"tenant": tenant_name(tenant), "limit": _limit(seconds), **values}
+    quoted = {name: bytes(literal(value.encode())).decode() for name, value in given.items()}
+    result = connection.pgconn.exec_(f"{_SQL()['set_turn'] % quoted}\n;\n{statement % quoted}".encode())
     if result.status == pq.ExecStatus.TUPLES_OK:
         found = result.get_value(0, 0)
         return None if found is None else json.loads(found)
@@ -204,15 +204,8 @@ def answer(
     raise kind(said)
 
 
-def _texts(
-    cursor: psycopg.ClientCursor[Any],
-    tenant: str,
-    statements: Sequence[tuple[str, Mapping[str, Any]]],
-    seconds: float,
-) -> list[str]:
-    limit = f"{max(1, math.ceil(seconds * 1000))}ms"
-    setting = cursor.mogrify(_SQL()["set_turn"], {"tenant": tenant_name(tenant), "limit": limit})
-    return [setting, *(cursor.mogrify(text, {"tenant": tenant, **values}) for text, values in statements)]
+def _limit(seconds: float) -> str:
+    return f"{max(1, math.ceil(seconds * 1000))}ms"
 
 
 class _Pool(ConnectionPool[Any]):

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
@@ -208,27 +208,27 @@ class Index:
         What a request holds stands at that function, in the schema; its `found` is `Scope.request` with `recent`,
         `searching` and `nearing`. An empty one is the tenant's row. Raises `Moved` like `run`.
         """
-        ask = Ask("read", {"request": json.dumps(request)})
+        values = {"request": json.dumps(request)}
         answer: dict[str, Any]
         rows: list[list[DictRow]] = []
         if asks:
-            [[row], *rows] = self._together(ask, *asks)
+            [[row], *rows] = self._together(Ask("read", values), *asks)
             answer = row["read"]
         else:
-            answer = db.answer(self._connection, self._tenant, (_SQL()[ask.name], ask.values), seconds=self._left())
+            answer = db.answer(self._connection, self._tenant, _SQL()["read"], values, seconds=self._left())
         self._see((answer["tenant"] or {}).get("revision"))
         profile = answer["profile"]
         if profile is not None and profile["last_interaction_at"] is not None:
             profile["last_interaction_at"] = datetime.fromisoformat(profile["last_interaction_at"])
+        memories = self._memories(answer["found"], request["found"]["subject"]) if answer["found"] else {}
         read = Read(
             tenant=answer["tenant"],
             profile=profile,
             standing=_dated(answer["standing"]),
             documents=_dated(answer["documents"]),
             used=answer["used"] or (),
+            **memories,
         )
-        if answer["found"] is not None:
-            read = self._with_memories(read, answer["found"], request["found"]["subject"])
         return read, rows
 
     def write(self, *asks: Ask) -> list[list[DictRow]]:
@@ -247,7 +247,8 @@ class Index:
             raise Moved
         self._seen = revision
 
-    def _with_memories(self, read: Read, answer: Mapping[str, Any], subject: str) -> Read:
+    def _memories(self, answer: Mapping[str, Any], subject: str) -> dict[str, Any]:
+        """The parts of a `Read` that the function `docmem.found` gives."""
         known = _memories(answer["memories"], now=datetime.fromisoformat(answer["now"]), subject=subject)
         lexemes = answer["lexemes"] or ()
         by_words = [
@@ -261,13 +262,12 @@ class Index:
             memories=by_words,
             documents=_dated(answer["documents"]),
         )
-        return replace(
-            read,
-            preferences=[known[id] for id in answer["preferences"] or ()],
-            recent=[known[id] for id in answer["recent"] or ()],
-            near=[Match(known[id], strength) for id, strength in answer["near"] or ()],
-            found=found,
-        )
+        return {
+            "preferences": [known[id] for id in answer["preferences"] or ()],
+            "recent": [known[id] for id in answer["recent"] or ()],
+            "near": [Match(known[id], strength) for id, strength in answer["near"] or ()],
+            "found": found,
+        }
 
     def tenant(self) -> Mapping[str, Any] | None:
         """Revision and policies; None for a tenant that was never synced."""

@@ -143,8 +143,7 @@ class Entry(NamedTuple):
     ends: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(NamedTuple):
     """Entries of one block, the most important first, and how many of them are shown at most.
 
     `whole`: they are read as one text, like rules and their exceptions. Where the next no longer fits it is cut, with a

@@ -465,6 +465,52 @@ def test_a_read_sees_the_tenant_of_its_transaction_whatever_tenant_it_is_asked_f
         assert nobody["read"]["found"]["memories"] is nobody["read"]["tenant"] is None
 
 
+def test_a_vector_is_of_the_subject_that_its_memory_is_of(filled: Settings) -> None:
+    def near(subject: str) -> list[str]:
+        scope = {"subject": subject, "agent": None, "kinds": ["fact"]}
+        asked = json.dumps({"found": {**scope, "vector": "[1,2,3]", "set": "m/3/1", "floor": -1, "best": 9}})
+        with closing(db.connect(filled, "reader")) as connection:
+            read = db.answer(
+                connection, "acme", "SELECT docmem.read(%(tenant)s, %(asked)s)", {"asked": asked}, seconds=20
+            )
+        return [id for id, _ in read["found"]["near"] or ()]
+
+    assert (near("s"), near("t")) == (["i"], [])
+    with closing(db.connect(filled, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
+        cursor.execute("UPDATE docmem.memory SET subject = 't'")
+    assert (near("s"), near("t")) == ([], ["i"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "says"),
+    [
+        ("SELECT 1/0", psycopg.errors.DivisionByZero, "division by zero"),
+        ("SELECT docmem.nothing(%(tenant)s)", psycopg.errors.UndefinedFunction, "does not exist"),
+        ("SELECT to_json(1) FROM pg_sleep(9)", psycopg.errors.QueryCanceled, "statement timeout"),
+    ],
+)
+def test_what_postgres_refuses_to_answer_is_raised_as_it_is_and_leaves_the_session_usable(
+    filled: Settings, statement: str, kind: type[Exception], says: str
+) -> None:
+    with closing(db.connect(filled, "reader")) as connection:
+        with pytest.raises(kind, match=says):
+            db.answer(connection, "acme", statement, {}, seconds=0.05)
+        quoted = {"text": "it's \\ 100% %(tenant)s"}
+        assert db.answer(connection, "acme", "SELECT to_json(%(text)s::text)", quoted, seconds=20) == quoted["text"]
+        assert db.answer(connection, "acme", "SELECT NULL::json", {}, seconds=20) is None
+        tenant = "SELECT to_json(current_setting('app.current_tenant', true))"
+        assert db.answer(connection, "acme", tenant, {}, seconds=20) == "acme"
+        assert connection.execute("SELECT current_setting('app.current_tenant', true) AS t").fetchone() == {"t": ""}
+
+
+def test_a_server_that_went_away_while_it_was_asked_is_unavailable(filled: Settings) -> None:
+    with closing(db.connect(filled, "reader")) as connection:
+        itself = "SELECT to_json(pg_terminate_backend(pg_backend_pid()))"
+        with pytest.raises(psycopg.OperationalError):
+            db.answer(connection, "acme", itself, {}, seconds=20)
+        assert connection.closed
+
+
 # --- plans
 
 

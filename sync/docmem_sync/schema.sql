@@ -61,13 +61,16 @@ CREATE TABLE docmem.memory (
     PRIMARY KEY (tenant_id, id)
 );
 
--- Vectors of memories. PLAIN keeps them in the row: out of line an exact scan takes three times as long.
+-- Vectors of memories. PLAIN keeps them in the row: out of line an exact scan takes three times as long. `subject` is
+-- the memory's, and triggers see to that: by the ids of a large tenant, which are hashes, each vector of a subject is
+-- in another page of an index.
 CREATE TABLE docmem.memory_vector (
     tenant_id text NOT NULL CHECK (tenant_id <> ''),
     id text NOT NULL,
     set text NOT NULL,
     projection_hash text NOT NULL,
     embedding halfvec STORAGE PLAIN NOT NULL,
+    subject text NOT NULL,
     PRIMARY KEY (tenant_id, id, set),
     FOREIGN KEY (tenant_id, id) REFERENCES docmem.memory ON DELETE CASCADE
 );
@@ -213,6 +216,7 @@ CREATE TABLE docmem.quarantine (
 -- A subject's cost is its own. There is no GIN index on tsv: `@@` isn't leakproof, so row-level security keeps
 -- the planner off it, and it would only make writes dearer.
 CREATE INDEX memory_subject ON docmem.memory (tenant_id, subject);
+CREATE INDEX memory_vector_subject ON docmem.memory_vector (tenant_id, subject, set);
 CREATE INDEX memory_path ON docmem.memory (tenant_id, path);
 CREATE INDEX memory_history_subject ON docmem.memory_history (tenant_id, subject);
 CREATE INDEX memory_language ON docmem.memory (tenant_id, language) WHERE language IS NOT NULL;
@@ -379,6 +383,26 @@ ALTER TABLE docmem.channel FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON docmem.channel
     USING (tenant_id = current_setting('app.current_tenant', true))
     WITH CHECK (tenant_id = current_setting('app.current_tenant', true));
+
+-- The subject of a memory's vectors. They see what the caller sees: its tenant's rows.
+CREATE FUNCTION docmem.set_subject_of_vector() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.subject := (SELECT m.subject FROM docmem.memory m WHERE m.tenant_id = NEW.tenant_id AND m.id = NEW.id);
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION docmem.move_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE docmem.memory_vector v SET subject = NEW.subject WHERE v.tenant_id = NEW.tenant_id AND v.id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER subject BEFORE INSERT ON docmem.memory_vector
+FOR EACH ROW EXECUTE FUNCTION docmem.set_subject_of_vector();
+CREATE TRIGGER vectors AFTER UPDATE OF subject ON docmem.memory
+FOR EACH ROW WHEN (OLD.subject <> NEW.subject) EXECUTE FUNCTION docmem.move_vectors();
 
 -- A text as somebody types it who leaves accents out. Built in: the extension unaccent isn't everywhere.
 CREATE FUNCTION docmem.folded(text text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -693,6 +717,43 @@ BEGIN
 END
 $$;
 
+-- The memories of a subject that are nearest to a vector and that an agent may see now: what they are, where they stand,
+-- and how far away they are.
+CREATE FUNCTION docmem.nearest(
+    tenant text, subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], vector halfvec,
+    set text, at_most integer
+) RETURNS TABLE (id text, place tid, distance float8) LANGUAGE plpgsql STABLE
+-- Each side is an index's few pages, read once. A planner that knows no tenant takes them for one row each, and looks at
+-- all pairs.
+SET enable_nestloop = off
+AS $$
+BEGIN
+    RETURN QUERY
+        SELECT m.id, m.ctid, v.embedding <=> nearest.vector AS far
+        FROM docmem.memory m
+        JOIN docmem.memory_vector v ON v.id = m.id
+        WHERE m.tenant_id = nearest.tenant
+          AND v.tenant_id = nearest.tenant
+          AND m.subject = nearest.subject
+          AND v.subject = nearest.subject
+          AND v.set = nearest.set
+          AND v.projection_hash = m.projection_hash
+          AND vector_dims(v.embedding) = vector_dims(nearest.vector)
+          AND m.kind = ANY (nearest.kinds)
+          AND (nearest.topics IS NULL OR m.topic = ANY (nearest.topics))
+          AND (nearest.agent IS NULL OR m.agent IS NULL OR m.agent = nearest.agent)
+          AND coalesce(
+              coalesce(m.valid_from, m.created_at)
+              > now() - nearest.kept[array_position(nearest.limited, m.kind)] * interval '1 second', true
+          )
+          AND (m.valid_from IS NULL OR m.valid_from <= now())
+          AND (m.valid_until IS NULL OR m.valid_until > now())
+          AND (m.expires IS NULL OR m.expires > now())
+        ORDER BY far, m.id
+        LIMIT nearest.at_most;
+END
+$$;
+
 -- What a turn wants of a subject's memories, and what a question finds in the tenant's documents, as JSON:
 -- - what the words of a question find. First how common each lexeme is in these texts, or where they are many in a
 --   sample of them, which says what it counts: the idf of BM25 in the form that is never negative. Then the texts in
@@ -833,28 +894,9 @@ BEGIN
 
     IF asked.vector IS NOT NULL THEN
         SELECT shown || array_agg(n.place), json_agg(json_build_array(n.id, 1 - n.distance)) INTO shown, near
-        FROM (
-            SELECT m.id, m.ctid AS place, v.embedding <=> asked.vector AS distance
-            FROM docmem.memory m
-            JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
-            WHERE m.tenant_id = found.tenant
-              AND v.tenant_id = found.tenant
-              AND v.set = asked.set
-              AND v.projection_hash = m.projection_hash
-              AND vector_dims(v.embedding) = vector_dims(asked.vector)
-              AND m.subject = asked.subject
-              AND m.kind = ANY (asked.kinds)
-              AND (asked.topics IS NULL OR m.topic = ANY (asked.topics))
-              AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
-              AND coalesce(
-                  coalesce(m.valid_from, m.created_at)
-                  > now() - asked.kept[array_position(asked.limited, m.kind)] * interval '1 second', true
-              )
-              AND (m.valid_from IS NULL OR m.valid_from <= now())
-              AND (m.valid_until IS NULL OR m.valid_until > now())
-              AND (m.expires IS NULL OR m.expires > now())
-            ORDER BY distance, m.id
-            LIMIT asked.best
+        FROM docmem.nearest(
+            tenant, asked.subject, asked.agent, asked.kinds, asked.topics, asked.limited, asked.kept, asked.vector,
+            asked.set, asked.best
         ) AS n
         WHERE 1 - n.distance >= asked.floor;
     END IF;
