@@ -399,8 +399,9 @@ class _Page:
         since = entry.since or entry.when
         end = at + len(line.shown)
         self.spans.append(Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.signals))
-        self.text += (opening, line.text)
-        self.length += len(opening) + len(line.text)
+        text = line.text
+        self.text += (opening, text)
+        self.length += len(opening) + len(text)
         self.tokens += cost
         self.under_preamble |= block != "steering"
         self.scrubbed += line.removed
