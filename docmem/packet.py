@@ -6,7 +6,6 @@ operator's and stands above the preamble; everything under it is data. Each entr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from docmem.fence import CLOSE, OPEN, clean, one_line
 from docmem.names import normalized
+from docmem.tokens import estimate
 
 Block: TypeAlias = Literal[
     "steering", "preferences", "persona", "strategy", "conventions", "facts", "learned", "episodes", "experiments",
@@ -70,21 +70,6 @@ _KEY_MAX = 60
 _PATH_MAX = 80
 
 _CORE = ("label", "preferred_language", "locale", "lifecycle_stage", "last_interaction_at")
-
-# One match a token: the common tokenizers cut English words after about five letters, numbers after three digits.
-_ASCII = re.compile(r"[A-Za-z]{1,5}|[0-9]{1,3}|[ \t]{8}|[^A-Za-z0-9 \t\u0080-\U0010ffff]")
-# The same for a text of ASCII alone, in a third of the time: each character as its class, and what is one token as one.
-_CLASSES = str.maketrans(
-    {
-        char: "a" if char.isalpha() else "0" if char.isdigit() else " " if char in " \t" else "."
-        for char in map(chr, range(128))
-    }
-)
-_ONE_TOKEN = ("aaaaa", "000", " " * 8, "aaaa", "aaa", "aa", "00")
-_ALPHABET = re.compile(r"[\u0080-\u058f]+")
-_SCRIPT = re.compile(r"[\u0590-\u1fff\u3000-\ud7ff]+")
-_OTHER = re.compile(r"[\u2000-\u2fff\ud800-\U0010ffff]")
-
 
 _NONE: Mapping[str, float | None] = MappingProxyType({})
 
@@ -198,22 +183,9 @@ def path_id(path: str) -> str:
     return sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def estimate_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few. Additive: lines may be counted one by one."""
-    if text.isascii():
-        counted = text.translate(_CLASSES)
-        for run in _ONE_TOKEN:
-            counted = counted.replace(run, ".")
-        return len(counted) - counted.count(" ")
-    tokens = len(_ASCII.findall(text))
-    tokens += sum((3 * len(run) + 3) // 5 for run in _ALPHABET.findall(text))
-    tokens += sum((4 * len(run) + 2) // 3 for run in _SCRIPT.findall(text))
-    return tokens + 3 * len(_OTHER.findall(text))
-
-
 def count_tokens(text: str, tokenizer: Tokenizer | None = None) -> int:
     """Tokens of a text: exactly by a tokenizer, estimated without one. The one place that counts them."""
-    return estimate_tokens(text) if tokenizer is None else tokenizer(text)
+    return estimate(text) if tokenizer is None else tokenizer(text)
 
 
 def verdict(meta: Any) -> str:
@@ -465,5 +437,5 @@ def _named(label: str) -> str:
     return shorten(one_line(clean(label)[0]), _PATH_MAX)
 
 
-_estimated_once = lru_cache(maxsize=64)(estimate_tokens)
+_estimated_once = lru_cache(maxsize=64)(estimate)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
