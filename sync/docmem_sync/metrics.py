@@ -5,18 +5,20 @@ The same go to the logger `docmem.metrics` at INFO, a line for each sync and eac
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from docmem.errors import ConfigError
 from docmem_sync.embed import Embedded
 from docmem_sync.sync import TenantSync
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Counter, Gauge
 
 Stop: TypeAlias = Callable[[], None]
+_Metric = TypeVar("_Metric", "Counter", "Gauge")
 
 
 class Metrics:
@@ -32,6 +34,8 @@ class Metrics:
             return Gauge(f"docmem_{name}", text, ["tenant"], registry=registry)
 
         self.registry = registry
+        self._series: dict[str, set[tuple[Counter | Gauge, tuple[str, ...]]]] = {}
+        self._lock = threading.Lock()
         self._syncs = counter("syncs", "Syncs by outcome", "tenant", "outcome")
         self._files = counter("synced_files", "Files written to and deleted from the index", "tenant", "change")
         self._embedded = counter("embedded_texts", "Texts that were given a vector", "tenant")
@@ -47,20 +51,33 @@ class Metrics:
     def sync(self, done: TenantSync) -> None:
         """Count a sync."""
         how = done.outcome
-        self._syncs.labels(done.tenant, how).inc()
-        self._seconds.labels(done.tenant).inc(done.seconds)
+        self._of(self._syncs, done.tenant, how).inc()
+        self._of(self._seconds, done.tenant).inc(done.seconds)
         if done.error is not None:
             return
-        self._quarantined.labels(done.tenant).set(len(done.quarantined))
-        self._synced.labels(done.tenant).set(time.time())
+        self._of(self._quarantined, done.tenant).set(len(done.quarantined))
+        self._of(self._synced, done.tenant).set(time.time())
         if how == "ok":
             self._durations.observe(done.seconds)
-            self._files.labels(done.tenant, "upsert").inc(done.upserts)
-            self._files.labels(done.tenant, "delete").inc(done.deletes)
+            self._of(self._files, done.tenant, "upsert").inc(done.upserts)
+            self._of(self._files, done.tenant, "delete").inc(done.deletes)
 
     def embedding(self, tenant: str, done: Embedded) -> None:
         """Count a turn of embedding."""
-        self._embedded.labels(tenant).inc(done.count)
+        self._of(self._embedded, tenant).inc(done.count)
+
+    def keep(self, tenants: Collection[str]) -> None:
+        """Drop the series of all others: they are gone."""
+        with self._lock:
+            gone = [tenant for tenant in self._series if tenant not in tenants]
+            for tenant in gone:
+                for metric, labels in self._series.pop(tenant):
+                    metric.remove(*labels)
+
+    def _of(self, metric: _Metric, tenant: str, *labels: str) -> _Metric:
+        with self._lock:
+            self._series.setdefault(tenant, set()).add((metric, (tenant, *labels)))
+            return metric.labels(tenant, *labels)
 
 
 def served(host: str, port: int) -> tuple[Metrics, Stop]:

@@ -76,7 +76,7 @@ def watch(
     crew = _Crew(settings, report, metrics, enricher, jobs, wake)
     try:
         with _stopping(stop, wake), looked_at(settings, tenants):
-            _loop(Due(settings, tenants), pokes, stop, crew, wake)
+            _loop(Due(settings, tenants), pokes, stop, crew, wake, metrics)
     finally:
         pokes.close()
         crew.close()
@@ -85,7 +85,9 @@ def watch(
             enricher.close()
 
 
-def _loop(due: Due, pokes: Pokes, stop: threading.Event, crew: _Crew, wake: threading.Event) -> None:
+def _loop(
+    due: Due, pokes: Pokes, stop: threading.Event, crew: _Crew, wake: threading.Event, metrics: Metrics | None
+) -> None:
     while not stop.is_set():
         wake.clear()
         if pokes.listen():
@@ -95,6 +97,8 @@ def _loop(due: Due, pokes: Pokes, stop: threading.Event, crew: _Crew, wake: thre
                 due.again(tenant, pause=pause)
         for tenant in _next(due, pokes, crew):
             crew.begin(tenant)
+        if metrics is not None:
+            metrics.keep(due.tenants)
         wake.wait(min(due.pause(), pokes.pause(), crew.pause()))
 
 

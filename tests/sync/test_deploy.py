@@ -42,7 +42,7 @@ def command(unit: str) -> list[str]:
     parsed.read(DEPLOY / unit)
     words = shlex.split(parsed["Service"]["ExecStart"])
     assert words[0] == "/opt/docmem/bin/docmem"
-    return [str(DOCMEM), *words[1:]]
+    return [str(DOCMEM), *(word for word in words[1:] if not word.startswith("$"))]
 
 
 def cronjob() -> dict[str, Any]:
@@ -70,9 +70,10 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("tenant")
 def test_the_service_mirrors_commits_and_ends_in_order(indexed: Settings) -> None:
-    words = command("docmem-sync.service")
-    port = words.index("--metrics-port")
-    process = subprocess.Popen([*words[:port], *words[port + 2 :]], env=environment(indexed), stdout=subprocess.PIPE)
+    options = re.findall(r"^# SYNC_OPTIONS=(.*)$", (DEPLOY / "docmem.env").read_text(), re.MULTILINE)
+    assert shlex.split(options[0])[0] == "--metrics-port"
+    words = [*command("docmem-sync.service"), *shlex.split(options[0])[2:]]
+    process = subprocess.Popen(words, env=environment(indexed), stdout=subprocess.PIPE)
     try:
         item = memory("Likes tea.")
         put(indexed, "acme", {item.path: render_memory(item)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import socket
 import sys
 import urllib.request
@@ -10,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from docmem import repository
 from docmem.config import Settings
 from docmem.errors import ConfigError
 from docmem.files import render_memory
@@ -58,6 +60,23 @@ def test_a_watch_counts_by_tenant_and_says_nothing_of_what_is_remembered(indexed
     assert item.subject not in text
 
 
+def test_a_tenant_that_goes_away_takes_its_series_along(
+    indexed: Settings, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docmem_sync.due.GLANCE_SECONDS", 0.05)
+    gone = repository.create(indexed, "gone")
+    counted, stop = metrics.served("127.0.0.1", port)
+    try:
+        with watching(indexed, embedder=Counting(), metrics=counted):
+            put(indexed, "gone", {"knowledge/x.md": b"x\n"})
+            wait_until(lambda: 'docmem_embedded_texts_total{tenant="gone"}' in scraped(port))
+            shutil.rmtree(gone.git_dir)
+            wait_until(lambda: 'tenant="gone"' not in scraped(port))
+            assert 'tenant="acme"' in scraped(port)
+    finally:
+        stop()
+
+
 def test_each_sync_and_each_turn_of_embedding_is_a_line_of_counts_in_the_log(
     indexed: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -86,4 +105,4 @@ def test_a_port_that_is_taken_and_a_missing_package_are_said(port: int, monkeypa
 
 
 def test_metrics_without_a_watch_are_wrong_usage(shell: Shell) -> None:
-    assert shell("sync", "--metrics-port", "9187").code == 2
+    assert shell("sync", "--metrics-port", "19187").code == 2
