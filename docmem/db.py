@@ -82,9 +82,7 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
     Raises `ServerUnavailable` (nobody answers), `ConfigError` (the connection string is wrong, the server too old)
     and `RoleRefused` (a reader or sync session that row-level security doesn't bind).
     """
-    with _explained(settings, role):
-        connection = psycopg.connect(dsn(settings, role), **_options(settings, role))
-    _connections.add(connection)
+    connection = _connected(settings, role)
     try:
         with explained(connection):
             check_session(connection, role)
@@ -92,6 +90,27 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
         connection.close()
         raise
     return connection
+
+
+def _connected(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
+    with _explained(settings, role):
+        connection = psycopg.connect(dsn(settings, role), **_options(settings, role))
+    _connections.add(connection)
+    return connection
+
+
+@contextmanager
+def catalogue(settings: Settings, role: Role) -> Iterator[psycopg.Connection[DictRow]]:
+    """A session for looking at roles and rights, and for nobody's rows: its role may be one that is never served.
+
+    Raises like `connect`, but for `RoleRefused` and servers that are too old.
+    """
+    connection = _connected(settings, role)
+    try:
+        with explained(connection):
+            yield connection
+    finally:
+        connection.close()
 
 
 def listen(settings: Settings) -> psycopg.Connection[DictRow]:
@@ -394,9 +413,8 @@ def _no_rights(connection: psycopg.Connection[Any], words: str) -> ConfigError:
             hint="set DOCMEM_OWNER_DSN to the role that owns schema docmem",
         )
     group = "docmem_sync" if role == "sync" else "docmem_reader"
-    return ConfigError(
-        f"role {user} may not use the index{reason}", hint=f'as an administrator: GRANT {group} TO "{user}";'
-    )
+    grant = "" if user == group else f'; as an administrator: GRANT {group} TO "{user}";'
+    return ConfigError(f"role {user} may not use the index{reason}", hint=f"see what mends it: docmem doctor{grant}")
 
 
 @contextmanager

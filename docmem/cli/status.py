@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import click
@@ -18,15 +17,14 @@ _KEYS = 10
 @json_option
 def status(tenants: tuple[str, ...], as_json: bool) -> int:
     """What is served, how far behind it is, and what could not be read. Exit 1 when something needs you."""
-    from docmem import journal, repository
+    from docmem import repository
     from docmem.config import settings
     from docmem_sync.status import status as look
 
     configured = settings()
     for tenant in tenants:
         repository.open(configured, tenant)
-    known = {*repository.tenants(configured), *journal.tenants(configured)}
-    found = look(configured, list(tenants) or sorted(known))
+    found = look(configured, list(tenants) or None)
     if as_json:
         print_json(found)
     else:
@@ -63,12 +61,17 @@ def _print(found: dict[str, Any]) -> None:
         if "error" in row:
             note(f"{row['tenant']}: {row['error']}")
             note(f"  {row['hint']}")
+        elif row["lag_commits"]:
+            note(f"{row['tenant']}: behind\n  docmem sync {row['tenant']}")
         for bad in row.get("quarantine", []):
             note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")
         if row["origin"] and row["origin"]["error"]:
             since = f" (since {row['origin']['since']})" if row["origin"]["since"] else ""
             note(f"{row['tenant']}: origin: {row['origin']['error']}{since}")
             note(f"  {row['origin']['hint']}")
+        if row["pending_embeddings"]:
+            note(f"{row['tenant']}: {row['pending_embeddings']} texts have no vector yet, and are found by words alone")
+            note(f"  docmem sync {row['tenant']}")
         if row["erase"]:
             note(f"{row['tenant']}: {row['erase']['error']}")
             note(f"  {row['erase']['hint']}")
@@ -88,25 +91,22 @@ def _count(value: int | None) -> str:
 
 
 @click.command(short_help="Check everything; name what mends a fault.")
-@click.option("--repair", is_flag=True, help="First write the hooks and git settings of each store anew.")
+@click.option("--repair", is_flag=True, help="First set right the stores' hooks and the index's rights and policies.")
 @json_option
 def doctor(repair: bool, as_json: bool) -> int:
     """Check git, Postgres, roles, row-level security and each tenant; name what mends each fault. Exit 1 on any."""
-    from docmem import checkout, repository
     from docmem.config import settings
-    from docmem.errors import DocmemError
-    from docmem_sync.status import doctor as examine
+    from docmem_sync import doctor as examination
 
     configured = settings()
-    for tenant in repository.tenants(configured) if repair else ():
-        with contextlib.suppress(DocmemError):  # what can't be mended is among the checks
-            checkout.repair(repository.open(configured, tenant))
-    checks = examine(configured)
+    if repair:
+        examination.repair(configured)
+    checks = examination.doctor(configured)
     if as_json:
         print_json({"checks": [check.as_json() for check in checks]})
     else:
         for check in checks:
             click.echo(f"{'ok   ' if check.ok else 'FAIL '} {check.name}: {check.detail}")
-            if not check.ok:
-                click.echo(f"      {check.hint}")
+            for line in check.hint.splitlines():
+                click.echo(f"      {line}")
     return 0 if all(check.ok for check in checks) else 1

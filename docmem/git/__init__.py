@@ -31,6 +31,7 @@ from docmem.git.process import version
 from docmem.git.references import REF_LOCK_SECONDS, has_ref, move_ref, ref_times, refs
 from docmem.git.repos import LOCK_SECONDS, borrow, init, is_repo, lock
 from docmem.git.rewriting import fetch, move_refs, objects, rewrite
+from docmem.git.soundness import kind, missing, newest
 from docmem.git.upkeep import (
     drop_notes_of_git,
     drop_unreachable,
@@ -76,12 +77,15 @@ __all__ = [
     "is_first_parent_ancestor",
     "is_repo",
     "keeps",
+    "kind",
     "leftovers",
     "lock",
     "merge_file",
+    "missing",
     "move_ref",
     "move_refs",
     "new_generation",
+    "newest",
     "objects",
     "obstructed",
     "packs",

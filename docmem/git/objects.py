@@ -156,8 +156,8 @@ def resolve(git_dir: Path, name: str = MAIN) -> str | None:
 def head(git_dir: Path, ref: str = MAIN) -> str | None:
     """What a branch points to, read without a process; None on an unborn branch."""
     try:
-        value = (git_dir / ref).read_text().strip()
-    except FileNotFoundError:
+        value = (git_dir / ref).read_bytes().decode(errors="replace").strip()
+    except (FileNotFoundError, IsADirectoryError):
         return resolve(git_dir, ref)
     return value if len(value) == 40 else resolve(git_dir, ref)
 

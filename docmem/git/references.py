@@ -84,9 +84,9 @@ def ref_times(git_dir: Path, prefix: str) -> dict[str, tuple[str, datetime]]:
 
 def has_ref(git_dir: Path, ref: str) -> bool:
     """Whether a ref is there, told without a process."""
-    if (git_dir / ref).exists():
+    if (git_dir / ref).is_file():
         return True
     try:
-        return f" {ref}\n" in (git_dir / "packed-refs").read_text()
+        return f" {ref}\n" in (git_dir / "packed-refs").read_text(errors="replace")
     except FileNotFoundError:
         return False

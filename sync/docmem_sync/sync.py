@@ -23,13 +23,13 @@ import psycopg
 from docmem import db, git, maintenance, receive, repository, root
 from docmem.config import Settings
 from docmem.embedding import Embedder
-from docmem.errors import DocmemError, GitError, GuardStop, NotFound, ServerUnavailable
+from docmem.errors import DocmemError, GitError, GuardStop, ServerUnavailable
 from docmem.git.walk import PIECE, Piece, listing, walk
 from docmem.layout import CONFIG, place
 from docmem.model import Memory
 from docmem.projection import VERSION
 from docmem.repository import Repository
-from docmem_sync import embed, guard, hot, migrate, reading
+from docmem_sync import branch, embed, guard, hot, migrate, reading
 from docmem_sync.along import Along
 from docmem_sync.backlog import Backlog, settle
 from docmem_sync.beside import Beside
@@ -292,7 +292,8 @@ class _Job:
         """What is said where there is nothing to do: for that nobody is waited for, and nothing is locked."""
         with db.tenant_transaction(self.connection, self.repo.tenant) as cursor:
             store = Store(cursor, self.repo.tenant)
-            head, state = self._head(), store.state()
+            state = store.state()
+            head = branch.head(self.repo, state.revision if state else None)
             done = TenantSync(self.repo.tenant, before=state.revision if state else None, after=head)
             if state is not None and state.revision == head and not self._is_anew(state):
                 done = self._said(store, done, files=state.files or 0, upserts=0)
@@ -325,12 +326,10 @@ class _Job:
         return self.rebuild or state.projection != VERSION or state.recorded is None or state.files is None
 
     def _mirror(self, store: Store) -> TenantSync:
-        head = self._head()
         state = store.state()
+        head = branch.head(self.repo, state.revision if state else None)
         done = TenantSync(self.repo.tenant, before=state.revision if state else None, after=head)
         if head is None:
-            if state is not None:
-                raise _branch_gone(self.repo, f"{state.revision[:12]} is indexed")
             return done
         if state is None or self._is_anew(state):
             return self._beside(store, head, done)
@@ -436,16 +435,6 @@ class _Job:
         waiting = tuple(broken for broken, _ in store.quarantine().values())
         return replace(done, upserts=upserts, deletes=deletes, unchanged=max(0, files - upserts), quarantined=waiting)
 
-    def _head(self) -> str | None:
-        head = self.repo.head()
-        if head is None:
-            branches = git.refs(self.repo.git_dir, "refs/heads")
-            if branches:
-                raise _branch_gone(self.repo, f"it has {', '.join(sorted(branches))}")
-            if git.resolve(self.repo.git_dir, "HEAD") is not None:
-                raise _branch_gone(self.repo, "it has a detached HEAD")
-        return head
-
     def _guard(self, unannounced: Sequence[str], served: int) -> None:
         if self.confirm_deletes or not guard.stops(len(unannounced), served):
             return
@@ -465,13 +454,6 @@ def _notify(store: Store, paths: Sequence[str]) -> None:
     subjects = {place(path).subject for path in paths}
     if subjects:
         store.notify(None if "" in subjects else subjects)
-
-
-def _branch_gone(repo: Repository, what: str) -> NotFound:
-    return NotFound(
-        f"{repo.tenant} has no branch main ({what})",
-        hint=f"bring it back: git --git-dir {repo.git_dir} branch main REVISION",
-    )
 
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

@@ -1,0 +1,37 @@
+"""Whether a repo holds what its refs name, and what it holds that no branch names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from docmem.git.process import run, text
+
+
+def kind(git_dir: Path, name: str) -> str | None:
+    """`commit`, `tree`, `blob` or `tag`; None where there is no such object."""
+    done = run(git_dir, "cat-file", "-t", name, ok=(0, 1, 128))
+    return text(done.stdout).strip() if done.returncode == 0 else None
+
+
+def missing(git_dir: Path, revision: str) -> str | None:
+    """What git says of the first object that a commit needs and the repo doesn't hold; None where all are there."""
+    done = run(git_dir, "rev-list", "--objects", "--quiet", revision, ok=(0, 1, 128))
+    lines = text(done.stderr).splitlines() or ["git gives no reason"]
+    return None if done.returncode == 0 else lines[-1].removeprefix("fatal: ")
+
+
+def newest(git_dir: Path, *, but: Collection[str] = ()) -> str | None:
+    """The newest commit that no other is made on, whether a ref names it or not, and that isn't one of `but`."""
+    listing = run(
+        git_dir, "cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectname)"
+    )
+    commits = [name for kind, name in map(str.split, text(listing.stdout).splitlines()) if kind == "commit"]
+    wanted = "".join(f"{name}\n" for name in commits if name not in but).encode()
+    if not wanted:
+        return None
+    shown = run(git_dir, "log", "--no-walk=unsorted", "--stdin", "--format=%ct %H %P", stdin=wanted)
+    rows = [(int(when), name, parents) for when, name, *parents in map(str.split, text(shown.stdout).splitlines())]
+    built_on = {parent for _, _, parents in rows for parent in parents}
+    ends = [(when, name) for when, name, _ in rows if name not in built_on]
+    return max(ends)[1] if ends else None

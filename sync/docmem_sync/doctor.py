@@ -1,0 +1,287 @@
+"""Everything docmem stands on, looked at part by part: `docmem doctor`. What isn't well names what mends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import conninfo
+from psycopg.rows import DictRow
+
+from docmem import checkout, db, git, journal, postgres, repository
+from docmem.config import Settings
+from docmem.errors import ConfigError, DocmemError
+from docmem.git import remotes
+from docmem_sync import branch, rights, strays
+from docmem_sync.checks import Check, checked
+from docmem_sync.rights import By, Fault
+from docmem_sync.status import ANEW, erase_of, origin, server_row, status
+
+MIN_GIT = (2, 39)
+MIN_FREE = 512 * 1024 * 1024
+"""Bytes that a root's disk should have left."""
+
+REPAIR = "docmem doctor --repair"
+
+_ROLES: tuple[db.Role, ...] = ("reader", "sync", "owner")
+_ROUNDS = 3
+"""Repairs in a row: what mends one fault may uncover another."""
+
+
+def doctor(settings: Settings) -> list[Check]:
+    """Look at everything docmem stands on: git, the repos, Postgres, the roles, the schema, lag, quarantine, disk."""
+    checks = [checked("git", _git, "install git 2.39 or newer"), _disk(settings)]
+    for tenant in repository.tenants(settings):
+        checks += [_repo(settings, tenant), *_remote(settings, tenant)]
+    checks += [
+        Check(f"erase {tenant}", False, erase["error"], erase["hint"])
+        for tenant in journal.tenants(settings)
+        if (erase := erase_of(settings, tenant)) is not None
+    ]
+    return [*checks, *of_postgres(settings), *_index(settings)]
+
+
+def repair(settings: Settings) -> None:
+    """Give each store its hooks and settings, and the index its rights, policies and roles' settings, as far as the
+    roles that are configured may. What is left, the doctor names."""
+    for tenant in repository.tenants(settings):
+        with contextlib.suppress(DocmemError):
+            checkout.repair(repository.open(settings, tenant))
+    with contextlib.suppress(DocmemError):
+        for _ in range(_ROUNDS):
+            found = [fault for fault in _faults(settings) if fault.mends and _can(settings, fault.by)]
+            if not found:
+                return
+            _mend(settings, found)
+
+
+def _mend(settings: Settings, found: Sequence[Fault]) -> None:
+    with contextlib.suppress(DocmemError), db.catalogue(settings, "owner") as owner, owner.transaction():
+        for statement in rights.statements(rights.by(found, "owner")):
+            owner.execute(statement.encode())
+    for role in _ROLES:
+        own = [fault for fault in rights.by(found, "itself") if fault.where == role]
+        with contextlib.suppress(DocmemError), db.catalogue(settings, role) as session:
+            for statement in rights.statements(own):
+                session.execute(statement.encode())
+    left = rights.by(found, "administrator")
+    if left:
+        with psycopg.connect(postgres.start(settings).dsn("admin"), autocommit=True, prepare_threshold=None) as admin:
+            for statement in rights.statements(left):
+                admin.execute(statement.encode())
+
+
+def _can(settings: Settings, by: By) -> bool:
+    """Whether we may act as `by`: everybody of the embedded server, else whom a setting names."""
+    return not settings.external or by == "itself" or (by == "owner" and _is_set(settings, "owner"))
+
+
+def _git() -> str:
+    version = git.version()
+    shown = ".".join(map(str, version))
+    if version < MIN_GIT:
+        raise ConfigError(f"git {shown} is older than {'.'.join(map(str, MIN_GIT))}", hint="install a newer git")
+    return f"git {shown}"
+
+
+def _disk(settings: Settings) -> Check:
+    place = next(folder for folder in (settings.root, *settings.root.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    detail = f"{free // 1024**2} MiB free at {place}"
+    writable = os.access(place, os.W_OK)
+    hint = "" if free >= MIN_FREE else f"make room on the disk of {place}"
+    return Check(
+        "disk", free >= MIN_FREE and writable, detail, hint or (not writable and f"make {place} writable") or ""
+    )
+
+
+# --- the repos
+
+
+def _repo(settings: Settings, tenant: str) -> Check:
+    def look() -> str:
+        repo = repository.open(settings, tenant)
+        fault = checkout.fault(repo)
+        if fault is not None:
+            raise ConfigError(f"{fault}: what a push brings is not checked", hint=REPAIR)
+        head = branch.head(repo, None)
+        if head is None:
+            return "no commit yet"
+        missing = git.missing(repo.git_dir, head)
+        if missing is not None:
+            source = remotes.url(repo.git_dir) or "PATH-OF-A-CLONE-OR-BACKUP"
+            hint = f"git --git-dir {repo.git_dir} fetch --refetch {source} main"
+            raise ConfigError(f"objects that main needs are not there: {missing}", hint=hint)
+        return f"format {repo.snapshot(head).config.format} at {head[:12]}"
+
+    return checked(f"repo {tenant}", look, f"see: docmem check {tenant}")
+
+
+def _remote(settings: Settings, tenant: str) -> Iterator[Check]:
+    """The tenant's origin, asked now."""
+
+    def look() -> str:
+        at = remotes.url(repo.git_dir)
+        assert at is not None
+        there = remotes.tip(repo.git_dir, at)
+        known = origin(repo.git_dir)
+        if known is not None and known["error"]:
+            raise ConfigError(f"{known['error']} (since {known['since'] or 'then'})", hint=known["hint"])
+        return f"{remotes.shown(at)} answers, its main is at {there[:12] if there else 'no commit'}"
+
+    with contextlib.suppress(DocmemError, OSError):  # a repo that is broken was named before
+        repo = repository.open(settings, tenant)
+        if remotes.url(repo.git_dir) is not None:
+            yield checked(f"origin {tenant}", look)
+
+
+# --- Postgres
+
+
+def _is_set(settings: Settings, role: db.Role) -> bool:
+    given = {"reader": settings.dsn, "sync": settings.sync_dsn, "owner": settings.owner_dsn}[role]
+    return not settings.external or given is not None
+
+
+def of_postgres(settings: Settings) -> Iterator[Check]:
+    """Look at the server, each role, and the schema. A role that may not connect is told about by one that may."""
+    try:
+        with _any(settings) as connection:
+            yield checked("postgres", lambda: _server(connection, settings))
+            found = rights.faults(connection, _logins(settings))
+    except DocmemError as error:
+        yield Check("postgres", False, error.message, error.hint)
+        return
+    for role in _ROLES:
+        of_role = [fault for fault in found if fault.where == role]
+        yield from _told(settings, f"role {role}", of_role)
+        if not of_role and _is_set(settings, role):
+            yield checked(f"role {role}", lambda role=role: _role(settings, role))  # type: ignore[misc]
+    of_schema = [fault for fault in found if fault.where == rights.SCHEMA]
+    yield from _told(settings, "schema", of_schema)
+    sound = [role for role in _ROLES if _is_set(settings, role) and all(fault.where != role for fault in found)]
+    if not of_schema and sound:
+        yield checked("schema", lambda: _schema(settings, sound[0]))
+
+
+def _server(connection: psycopg.Connection[DictRow], settings: Settings) -> str:
+    server = server_row(connection, settings)
+    if server["pgvector"] is None:
+        raise ConfigError(
+            "pgvector is not installed in this database", hint=_as_administrator(["CREATE EXTENSION vector;"])
+        )
+    where = f", data in {server['data']}" if server["embedded"] else ""
+    return f"Postgres {server['version']}, pgvector {server['pgvector']}{where}"
+
+
+@contextlib.contextmanager
+def _any(settings: Settings) -> Iterator[psycopg.Connection[DictRow]]:
+    """A session of the first role that may connect, for its catalogue. Raises what the reader's raised."""
+    failed: DocmemError | None = None
+    for role in _ROLES:
+        if not _is_set(settings, role):
+            continue
+        with contextlib.ExitStack() as stack:
+            try:
+                connection = stack.enter_context(db.catalogue(settings, role))
+            except DocmemError as error:
+                failed = failed or error
+                continue
+            yield connection
+            return
+    raise failed or ConfigError("no Postgres is configured", hint="set DOCMEM_DSN")
+
+
+def _faults(settings: Settings) -> list[Fault]:
+    with _any(settings) as connection:
+        return rights.faults(connection, _logins(settings))
+
+
+def _logins(settings: Settings) -> dict[db.Role, str]:
+    """Which role connects as each of ours, by its connection string, else by asking."""
+    found: dict[db.Role, str] = {}
+    for role in _ROLES:
+        if not _is_set(settings, role):
+            continue
+        named = conninfo.conninfo_to_dict(db.dsn(settings, role)).get("user")
+        with contextlib.suppress(DocmemError):
+            found[role] = str(named) if named else _user(settings, role)
+    return found
+
+
+def _user(settings: Settings, role: db.Role) -> str:
+    with db.catalogue(settings, role) as connection:
+        return connection.info.user
+
+
+def _told(settings: Settings, name: str, found: Sequence[Fault]) -> Iterator[Check]:
+    """The faults of a role or of the schema, together with what the same person mends."""
+    groups: dict[str, list[Fault]] = {}
+    for fault in found:
+        groups.setdefault(_hint_kind(settings, fault), []).append(fault)
+    for kind, faults in groups.items():
+        yield Check(name, False, "; ".join(fault.what for fault in faults), _hint(kind, rights.statements(faults)))
+
+
+def _hint_kind(settings: Settings, fault: Fault) -> str:
+    if not fault.mends:
+        return ANEW
+    return REPAIR if _can(settings, fault.by) else fault.by
+
+
+def _hint(kind: str, statements: Sequence[str]) -> str:
+    if kind == "administrator":
+        return _as_administrator(statements)
+    return (
+        kind if kind in (ANEW, REPAIR) else "as the owner of schema docmem, in that database:\n" + "\n".join(statements)
+    )
+
+
+def _as_administrator(statements: Iterable[str]) -> str:
+    return "as an administrator, in that database:\n" + "\n".join(statements)
+
+
+def _role(settings: Settings, role: db.Role) -> str:
+    with db.session(settings, role) as connection:
+        return f"{connection.info.user} {'may connect' if role == 'owner' else 'is bound by row-level security'}"
+
+
+def _schema(settings: Settings, role: db.Role) -> str:
+    with db.session(settings, role) as connection:
+        db.check_schema(connection)
+    return f"version {db.SCHEMA_VERSION}, row-level security forced on every table, by docmem's policies alone"
+
+
+# --- the index
+
+
+def _index(settings: Settings) -> Iterator[Check]:
+    found = status(settings)
+    if "error" in found["server"]:  # named before, in the words of who mends it
+        return
+    for row in found["tenants"]:
+        yield from _of_tenant(settings, row)
+
+
+def _of_tenant(settings: Settings, row: Mapping[str, Any]) -> Iterator[Check]:
+    name = row["tenant"]
+    if "error" in row:
+        yield Check(f"index {name}", False, row["error"], row["hint"])
+        if row["head"] is None:
+            return
+    else:
+        current = row["head"] == row["synced"]
+        lag = "up to date" if current else f"{row['lag_commits']} commits behind, for {row['lag_seconds']} s"
+        yield Check(f"index {name}", current, f"{row['rows']} rows, {lag}", "" if current else f"docmem sync {name}")
+    yield strays.of_tenant(settings, name)
+    if row["pending_embeddings"]:
+        waiting = f"{row['pending_embeddings']} texts have no vector of {settings.embedding_model} yet"
+        yield Check(f"vectors {name}", False, waiting, f"docmem sync {name}")
+    for item in row["quarantine"]:
+        where = f"{item['path']}:{item['line']}: {item['code']}: {item['reason']}"
+        hint = f"docmem checkout {name} DIR; correct the file there, commit and push; what it said last is served"
+        yield Check(f"quarantine {name}", False, where, hint)

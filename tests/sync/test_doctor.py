@@ -1,0 +1,182 @@
+"""doctor: it sees what opens the index or shuts it, and what each fault names mends it when it is run as printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import psycopg
+import pytest
+
+from docmem import db
+from docmem.config import Settings
+from docmem.postgres import Server
+from docmem_sync import doctor
+from docmem_sync.checks import Check
+from docmem_sync.doctor import REPAIR, of_postgres
+from docmem_sync.sync import sync_tenant
+
+pytestmark = pytest.mark.usefixtures("tenant")
+
+OPEN = "CREATE POLICY tenant ON docmem.memory USING"
+OTHERS = "tenant_id LIKE current_setting('app.current_tenant', true) || '%'"
+
+SCHEMA = {
+    "row-level security off": ("ALTER TABLE docmem.memory DISABLE ROW LEVEL SECURITY", "not forced on memory"),
+    "the owner let through": ("ALTER TABLE docmem.profile NO FORCE ROW LEVEL SECURITY", "not forced on profile"),
+    "no policy": ("DROP POLICY tenant ON docmem.memory", "policy of memory"),
+    "a policy for all": (f"DROP POLICY tenant ON docmem.memory; {OPEN} (true)", "policy of memory"),
+    "a policy for a prefix": (f"DROP POLICY tenant ON docmem.memory; {OPEN} ({OTHERS})", "policy of memory"),
+    "a policy for one role": ("ALTER POLICY tenant ON docmem.usage TO docmem_reader", "policy of usage"),
+    "a policy of reading": (
+        "DROP POLICY tenant ON docmem.job; CREATE POLICY tenant ON docmem.job FOR SELECT"
+        " USING (tenant_id = current_setting('app.current_tenant', true))",
+        "policy of job",
+    ),
+    "rows of others written": ("ALTER POLICY tenant ON docmem.trace WITH CHECK (true)", "policy of trace"),
+    "a policy beside": ("CREATE POLICY x ON docmem.document USING (true)", "policy x on document"),
+    "one for the reader": ('CREATE POLICY "x Y" ON docmem.document TO docmem_reader USING (true)', "policy x Y on"),
+    "a function gone": ("DROP FUNCTION docmem.read", "function read is gone"),
+    "a table of somebody's": ("CREATE TABLE docmem.copy AS SELECT * FROM docmem.memory", "not forced on copy"),
+    "a superuser's view": (
+        "CREATE VIEW docmem.v AS SELECT * FROM docmem.memory; GRANT SELECT ON docmem.v TO docmem_reader",
+        "view docmem.v shows",
+    ),
+    "a view of a view": (
+        "CREATE VIEW public.v AS SELECT * FROM docmem.memory;"
+        "CREATE VIEW public.w AS SELECT * FROM public.v; GRANT SELECT (text) ON public.w TO docmem_reader",
+        "view public.v shows",
+    ),
+    "a copy": (
+        "CREATE MATERIALIZED VIEW public.m AS SELECT * FROM docmem.profile; GRANT SELECT ON public.m TO PUBLIC",
+        "everybody may read public.m",
+    ),
+    "a function of a superuser's": (
+        "CREATE FUNCTION public.leak(text) RETURNS SETOF docmem.memory LANGUAGE sql SECURITY DEFINER"
+        " AS 'SELECT * FROM docmem.memory'",
+        "function public.leak(text) runs as docmem_admin",
+    ),
+}
+
+READER = {
+    "deletes": ("GRANT DELETE ON docmem.memory TO docmem_reader", "may DELETE on memory"),
+    "writes a column": ("GRANT UPDATE (text) ON docmem.memory TO docmem_reader", "may UPDATE on memory"),
+    "truncates, as everybody": ("GRANT TRUNCATE ON docmem.trace TO PUBLIC", "everybody may TRUNCATE on trace"),
+    "hands on": ("GRANT SELECT ON docmem.memory TO docmem_reader WITH GRANT OPTION", "hand on SELECT on memory"),
+    "makes tables": ("GRANT CREATE ON SCHEMA docmem TO docmem_reader", "may CREATE on docmem"),
+    "by a group": (
+        "CREATE ROLE x_group; GRANT INSERT ON docmem.memory TO x_group; GRANT x_group TO docmem_reader",
+        "x_group may INSERT on memory",
+    ),
+    "reads no memory": ("REVOKE SELECT ON docmem.memory FROM docmem_reader", "may not SELECT memory"),
+    "counts nothing": ("REVOKE INSERT, UPDATE ON docmem.usage FROM docmem_reader", "may not INSERT usage"),
+    "sees no schema": ("REVOKE USAGE ON SCHEMA docmem FROM docmem_reader", "may not use schema docmem"),
+    "calls nothing": ("REVOKE EXECUTE ON FUNCTION docmem.read FROM PUBLIC", "may not call docmem.read"),
+    "plans for all": ("ALTER ROLE docmem_reader RESET plan_cache_mode", "plan_cache_mode = nothing of its own"),
+    "waits for ever": ("ALTER ROLE docmem_reader SET statement_timeout = 0", "statement_timeout = 0"),
+    "begins as a tenant": ("ALTER ROLE docmem_reader SET app.current_tenant = 'acme'", "begins as tenant acme"),
+    "bypasses": ("ALTER ROLE docmem_reader BYPASSRLS", "docmem_reader has BYPASSRLS"),
+    "is the server's": ("ALTER ROLE docmem_reader SUPERUSER", "docmem_reader has SUPERUSER"),
+    "copies the server": ("ALTER ROLE docmem_reader REPLICATION", "docmem_reader has REPLICATION"),
+    "owns it": ("GRANT docmem_owner TO docmem_reader", "is a member of docmem_owner"),
+    "syncs": ("GRANT docmem_sync TO docmem_reader", "is a member of docmem_sync"),
+    "writes all": ("GRANT pg_write_all_data TO docmem_reader", "is a member of pg_write_all_data"),
+    "owns a table": ("ALTER TABLE docmem.job OWNER TO docmem_reader", "owns table docmem.job"),
+    "is shut out": ("ALTER ROLE docmem_reader NOLOGIN", "may not log in"),
+}
+
+SYNC = {
+    "writes no memory": ("REVOKE INSERT ON docmem.memory FROM docmem_sync", "may not INSERT memory"),
+    "changes nothing": ("REVOKE UPDATE, DELETE ON ALL TABLES IN SCHEMA docmem FROM docmem_sync", "may not DELETE job"),
+    "reads no quarantine": ("REVOKE SELECT ON docmem.quarantine FROM docmem_sync", "may not SELECT quarantine"),
+    "sees no schema": ("REVOKE USAGE ON SCHEMA docmem FROM docmem_sync", "may not use schema docmem"),
+    "makes no temporary tables": ("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC, docmem_sync", "temporary"),
+    "plans for all": ("ALTER ROLE docmem_sync SET plan_cache_mode = auto", "plan_cache_mode = auto"),
+    "plans for all here": (
+        "ALTER ROLE docmem_sync IN DATABASE {database} SET plan_cache_mode = auto",
+        "plan_cache_mode = auto",
+    ),
+    "truncates": ("GRANT TRUNCATE ON docmem.memory TO docmem_sync", "may TRUNCATE on memory"),
+    "is the server's": ("ALTER ROLE docmem_sync SUPERUSER", "docmem_sync has SUPERUSER"),
+    "may become somebody": (
+        "CREATE ROLE x_dba BYPASSRLS; CREATE ROLE x_between ROLE docmem_sync; GRANT x_dba TO x_between",
+        "is a member of x_between",
+    ),
+}
+
+OWNER = {
+    "bypasses": ("ALTER ROLE docmem_owner BYPASSRLS", "docmem_owner has BYPASSRLS"),
+    "is the server's": ("ALTER ROLE docmem_owner SUPERUSER", "docmem_owner has SUPERUSER"),
+    "is the first superuser": (
+        "ALTER TABLE docmem.memory OWNER TO docmem_admin; ALTER SCHEMA docmem OWNER TO docmem_admin",
+        "docmem_admin owns table docmem.memory",
+    ),
+}
+
+FAULTS = [
+    pytest.param(name, spoil, said, id=f"{name} {what}")
+    for name, kinds in {"schema": SCHEMA, "role reader": READER, "role sync": SYNC, "role owner": OWNER}.items()
+    for what, (spoil, said) in kinds.items()
+]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An index, and an administrator's session in its database."""
+
+    settings: Settings
+    admin: psycopg.Connection
+    server: Server
+
+    def failing(self) -> list[Check]:
+        return [check for check in of_postgres(self.settings) if not check.ok]
+
+    def run(self, hint: str) -> None:
+        """What a hint says, as it is printed."""
+        if hint == REPAIR:
+            doctor.repair(self.settings)
+            return
+        who, _, statements = hint.partition(", in that database:\n")
+        if who == "as an administrator":
+            self.admin.execute(statements.encode())
+            return
+        assert who == "as the owner of schema docmem"
+        with psycopg.connect(self.server.dsn("owner", database=self.admin.info.dbname), autocommit=True) as owner:
+            owner.execute(statements.encode())
+
+
+@pytest.fixture(params=["an owner", "no owner"])
+def bench(indexed: Settings, postgres_server: Server, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """With an owner's connection string, by which docmem mends, and without one."""
+    database = psycopg.conninfo.conninfo_to_dict(indexed.dsn or "")["dbname"]
+    settings = indexed if request.param == "an owner" else replace(indexed, owner_dsn=None)
+    with psycopg.connect(postgres_server.dsn("admin", database=str(database)), autocommit=True) as admin:
+        yield Bench(settings, admin, postgres_server)
+        for role in ("docmem_reader", "docmem_sync", "docmem_owner"):
+            admin.execute(f"ALTER ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS NOREPLICATION".encode())
+        admin.execute("REASSIGN OWNED BY docmem_reader TO docmem_owner")
+        admin.execute("DROP OWNED BY docmem_reader")
+        for role in ("x_group", "x_between", "x_dba"):
+            if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None:
+                admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+def test_each_fault_of_the_database_is_seen_and_mended_by_what_it_names(bench: Bench) -> None:
+    assert bench.failing() == []
+    for param in FAULTS:
+        name, spoil, said = map(str, param.values)
+        if bench.settings.owner_dsn is None and "ROLE" in spoil:
+            continue  # an administrator mends it, whoever is configured
+        bench.admin.execute(spoil.replace("{database}", f'"{bench.admin.info.dbname}"').encode())
+        found = bench.failing()
+        assert [check.name for check in found if check.name == name and said in check.detail] == [name], param.id
+        for _ in range(2):  # a table that comes back to its owner comes without the grants of who had it
+            for check in found:
+                bench.run(check.hint)
+            found = bench.failing()
+            if not found:
+                break
+        assert found == [], param.id
+    sync_tenant(bench.settings, "acme", rebuild=True)
+    with db.session(bench.settings, "reader") as reader, db.tenant_transaction(reader, "acme") as cursor:
+        assert cursor.execute("SELECT docmem.read('acme', '{}') IS NOT NULL AS served").fetchone() == {"served": True}
