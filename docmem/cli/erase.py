@@ -87,7 +87,7 @@ def erase(
         raise click.UsageError("give a SUBJECT or MEMORY, or --all, or --resume")
     if verify:
         return _verify(tenant, what, strings, index=not no_index, as_json=as_json)
-    target = None if resume else _target(tenant, what)
+    target = None if resume else _target(tenant, what, index=not no_index)
     if target is not None and not yes:
         _ask(tenant, target)
     receipt = _erase(tenant, target, index=not no_index)
@@ -98,16 +98,27 @@ def erase(
     return 1 if receipt["verified"]["found"] else 0
 
 
-def _target(tenant: str, what: str | None) -> Target:
+def _target(tenant: str, what: str | None, *, index: bool) -> Target:
     from docmem import erasure, journal
     from docmem.config import settings
 
     if what is None:
         begun = journal.read(settings(), tenant)
-        if begun is None or begun.target.kind != "tenant":
+        if (begun is None or begun.target.kind != "tenant") and not _is_left(tenant, index=index):
             _open(tenant)  # a name that is none fails before anything is done
         return erasure.Target("tenant", tenant)
     return erasure.find(_open(tenant), what)
+
+
+def _is_left(tenant: str, *, index: bool) -> bool:
+    """Whether a tenant's repo is gone, and rows or failed replies of it aren't."""
+    from docmem.config import settings
+    from docmem_sync import erase as erasing
+
+    if (settings().tenants / f"{tenant}.git").exists():
+        return False
+    with erasing.connected(settings(), index=index) as connection:
+        return bool(erasing.verify_tenant(settings(), tenant, connection).total)
 
 
 def _erase(tenant: str, target: Target | None, *, index: bool) -> dict[str, Any]:

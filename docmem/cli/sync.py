@@ -10,6 +10,7 @@ from docmem.cli.output import json_option, note, print_json, short
 from docmem.cli.serving import tell_of_erase
 
 if TYPE_CHECKING:
+    from docmem.config import Settings
     from docmem.errors import DocmemError
     from docmem_sync.sync import TenantSync
 
@@ -67,6 +68,8 @@ def sync(
         embedder=embedder(configured),
         jobs=jobs or JOBS,
     )
+    if not tenants:
+        _tell_of_no_repo(configured)
     for one in done:
         for line in one.error.plan if isinstance(one.error, GuardStop) else ():
             note(line)
@@ -78,6 +81,17 @@ def sync(
         for one in done:
             _print(one)
     return max([*map(_exit_code, done), *(error.exit_code for error in strayed.values())], default=0)
+
+
+def _tell_of_no_repo(settings: Settings) -> None:
+    """Name the tenants whose rows are served on though nobody can sync them any more."""
+    from docmem import db
+    from docmem_sync import strays
+
+    with db.session(settings, "sync") as connection:
+        for tenant, rows in strays.of_no_repo(settings, connection):
+            note(f"{tenant}: {strays.NO_REPO} ({rows})")
+            note(f"  {strays.without(tenant)}")
 
 
 def _row(one: TenantSync, strayed: DocmemError | None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from docmem.git.process import version
 from docmem.git.references import REF_LOCK_SECONDS, has_ref, move_ref, ref_times, refs
 from docmem.git.repos import LOCK_SECONDS, borrow, init, is_repo, lock
 from docmem.git.rewriting import fetch, move_refs, objects, rewrite
-from docmem.git.soundness import kind, missing, newest
+from docmem.git.soundness import kind, missing, newest, unreadable
 from docmem.git.upkeep import (
     drop_notes_of_git,
     drop_unreachable,
@@ -105,6 +105,7 @@ __all__ = [
     "times",
     "tree_id",
     "unbundle",
+    "unreadable",
     "version",
     "versions_ever",
     "write_commit_graph",

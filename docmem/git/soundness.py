@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from docmem.errors import GitError, NotFound
+from docmem.git.objects import read_blobs, resolve
 from docmem.git.process import run, text
 
 
@@ -19,6 +21,20 @@ def missing(git_dir: Path, revision: str) -> str | None:
     done = run(git_dir, "rev-list", "--objects", "--quiet", revision, ok=(0, 1, 128))
     lines = text(done.stderr).splitlines() or ["git gives no reason"]
     return None if done.returncode == 0 else lines[-1].removeprefix("fatal: ")
+
+
+def unreadable(git_dir: Path, revision: str, *, since: str | None) -> str | None:
+    """The id of the first object of `revision` that can't be read, of those that `since` hasn't."""
+    known = [f"^{since}"] if since is not None and resolve(git_dir, since) is not None else []
+    listing = run(git_dir, "rev-list", "--objects", "--no-object-names", revision, *known)
+    wanted = text(listing.stdout).splitlines()
+    read = 0
+    try:
+        for _ in read_blobs(git_dir, wanted):
+            read += 1
+    except (NotFound, GitError):
+        return wanted[read]
+    return None
 
 
 def newest(git_dir: Path, *, but: Collection[str] = ()) -> str | None:

@@ -16,6 +16,7 @@ from docmem import checkout, db, git, journal, postgres, repository
 from docmem.config import Settings
 from docmem.errors import ConfigError, DocmemError
 from docmem.git import remotes
+from docmem.repository import Repository
 from docmem_sync import branch, rights, strays
 from docmem_sync.checks import Check, checked
 from docmem_sync.rights import By, Fault
@@ -35,14 +36,17 @@ _ROUNDS = 3
 def doctor(settings: Settings) -> list[Check]:
     """Look at everything docmem stands on: git, the repos, Postgres, the roles, the schema, lag, quarantine, disk."""
     checks = [checked("git", _git, "install git 2.39 or newer"), _disk(settings)]
+    broken: dict[str, str] = {}
     for tenant in repository.tenants(settings):
-        checks += [_repo(settings, tenant), *_remote(settings, tenant)]
+        repo = _repo(settings, tenant)
+        broken |= {} if repo.ok or repo.hint == REPAIR else {tenant: repo.hint}
+        checks += [repo, *_remote(settings, tenant)]
     checks += [
         Check(f"erase {tenant}", False, erase["error"], erase["hint"])
         for tenant in journal.tenants(settings)
         if (erase := erase_of(settings, tenant)) is not None
     ]
-    return [*checks, *of_postgres(settings), *_index(settings)]
+    return [*checks, *of_postgres(settings), *_index(settings, broken)]
 
 
 def repair(settings: Settings) -> None:
@@ -113,12 +117,19 @@ def _repo(settings: Settings, tenant: str) -> Check:
             return "no commit yet"
         missing = git.missing(repo.git_dir, head)
         if missing is not None:
-            source = remotes.url(repo.git_dir) or "PATH-OF-A-CLONE-OR-BACKUP"
-            hint = f"git --git-dir {repo.git_dir} fetch --refetch {source} main"
-            raise ConfigError(f"objects that main needs are not there: {missing}", hint=hint)
+            raise ConfigError(f"objects that main needs are not there: {missing}", hint=_bring_back(repo))
         return f"format {repo.snapshot(head).config.format} at {head[:12]}"
 
-    return checked(f"repo {tenant}", look, f"see: docmem check {tenant}")
+    place = settings.tenants / f"{tenant}.git"
+    return checked(f"repo {tenant}", look, f"restore {place} from a backup; what is wrong: git --git-dir {place} fsck")
+
+
+def _bring_back(repo: Repository, spoilt: str = "") -> str:
+    """How objects that are gone or spoilt come back: from whoever has them. A spoilt one would stand in the way."""
+    source = remotes.url(repo.git_dir) or "PATH-OF-A-CLONE-OR-BACKUP"
+    loose = repo.git_dir / "objects" / spoilt[:2] / spoilt[2:]
+    away = f"rm -f {loose} && " if loose.is_file() else ""
+    return f"{away}git --git-dir {repo.git_dir} fetch --refetch {source} main"
 
 
 def _remote(settings: Settings, tenant: str) -> Iterator[Check]:
@@ -259,25 +270,25 @@ def _schema(settings: Settings, role: db.Role) -> str:
 # --- the index
 
 
-def _index(settings: Settings) -> Iterator[Check]:
+def _index(settings: Settings, broken: Mapping[str, str]) -> Iterator[Check]:
+    """How each tenant is served. `broken`: what mends the repos that are; sync can't."""
     found = status(settings)
     if "error" in found["server"]:  # named before, in the words of who mends it
         return
     for row in found["tenants"]:
-        yield from _of_tenant(settings, row)
+        yield from _of_tenant(settings, row, broken.get(row["tenant"]))
 
 
-def _of_tenant(settings: Settings, row: Mapping[str, Any]) -> Iterator[Check]:
+def _of_tenant(settings: Settings, row: Mapping[str, Any], mend: str | None) -> Iterator[Check]:
     name = row["tenant"]
     if "error" in row:
-        yield Check(f"index {name}", False, row["error"], row["hint"])
+        yield Check(f"index {name}", False, row["error"], mend or row["hint"])
         if row["head"] is None:
             return
     else:
-        current = row["head"] == row["synced"]
-        lag = "up to date" if current else f"{row['lag_commits']} commits behind, for {row['lag_seconds']} s"
-        yield Check(f"index {name}", current, f"{row['rows']} rows, {lag}", "" if current else f"docmem sync {name}")
-    yield strays.of_tenant(settings, name)
+        yield checked(f"index {name}", lambda: _lag(settings, row), mend or f"docmem sync {name}")
+    if mend is None:
+        yield strays.of_tenant(settings, name)
     if row["pending_embeddings"]:
         waiting = f"{row['pending_embeddings']} texts have no vector of {settings.embedding_model} yet"
         yield Check(f"vectors {name}", False, waiting, f"docmem sync {name}")
@@ -285,3 +296,14 @@ def _of_tenant(settings: Settings, row: Mapping[str, Any]) -> Iterator[Check]:
         where = f"{item['path']}:{item['line']}: {item['code']}: {item['reason']}"
         hint = f"docmem checkout {name} DIR; correct the file there, commit and push; what it said last is served"
         yield Check(f"quarantine {name}", False, where, hint)
+
+
+def _lag(settings: Settings, row: Mapping[str, Any]) -> str:
+    if row["head"] == row["synced"]:
+        return f"{row['rows']} rows, up to date"
+    said = f"{row['rows']} rows, {row['lag_commits']} commits behind, for {row['lag_seconds']} s"
+    repo = repository.open(settings, row["tenant"])
+    unreadable = git.unreadable(repo.git_dir, row["head"], since=row["synced"])
+    if unreadable is not None:
+        raise ConfigError(f"{said}: object {unreadable} can't be read", hint=_bring_back(repo, unreadable))
+    raise ConfigError(said)

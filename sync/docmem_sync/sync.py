@@ -189,6 +189,7 @@ def mirror(
     except ServerUnavailable:
         raise
     except DocmemError as error:
+        error.hint = error.hint or "see what is wrong, and what mends it: docmem doctor"
         return _counted(TenantSync(tenant, error=error))
     except Exception as error:  # noqa: BLE001 a door: a bug that one tenant's commits find stops no other's sync
         known = root.explanation(error, settings.root) if isinstance(error, OSError) else None

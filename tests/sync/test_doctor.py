@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from docmem import db
+from docmem import db, git, layout, repository
 from docmem.config import Settings
+from docmem.files import render_memory
 from docmem.postgres import Server
 from docmem_sync import doctor
 from docmem_sync.checks import Check
 from docmem_sync.doctor import REPAIR, of_postgres
-from docmem_sync.sync import sync_tenant
+from docmem_sync.status import status
+from docmem_sync.sync import sync_all, sync_tenant
+from tests.support.cli import Shell
+from tests.support.repos import memory, put, subject
 
 pytestmark = pytest.mark.usefixtures("tenant")
 
@@ -180,3 +187,158 @@ def test_each_fault_of_the_database_is_seen_and_mended_by_what_it_names(bench: B
     sync_tenant(bench.settings, "acme", rebuild=True)
     with db.session(bench.settings, "reader") as reader, db.tenant_transaction(reader, "acme") as cursor:
         assert cursor.execute("SELECT docmem.read('acme', '{}') IS NOT NULL AS served").fetchone() == {"served": True}
+
+
+# --- the repos and their rows
+
+RUINS = ("renamed", "detached", "gone", "garbage", "binary", "folder", "blob", "nothing")
+"""Ways in which a branch goes away."""
+
+
+def ruin(git_dir: Path, how: str) -> None:
+    main, head = git_dir / git.MAIN, git.head(git_dir) or ""
+    blob = git.blob_id(git_dir, head, "docmem.yaml") or ""
+    if how in ("renamed", "detached", "gone", "folder"):
+        git.move_ref(git_dir, git.MAIN, new=None, old=head)
+    if how == "renamed":
+        git.move_ref(git_dir, "refs/heads/master", new=head, old=None)
+    elif how == "detached":
+        (git_dir / "HEAD").write_text(f"{head}\n")
+    elif how == "folder":
+        (main / "x").mkdir(parents=True)
+    elif how != "gone":
+        main.write_bytes({"garbage": b"garbage", "binary": b"\xff\xfe", "blob": blob.encode()}.get(how, b"12" * 20))
+
+
+@pytest.mark.parametrize("indexed_before", [False, True])
+def test_a_branch_that_is_gone_is_never_up_to_date_and_one_command_brings_it_back(
+    indexed: Settings, indexed_before: bool
+) -> None:
+    """Case F11."""
+    heads = {}
+    for name in RUINS:
+        repository.create(indexed, name)
+        heads[name] = put(indexed, name, {"knowledge/a.md": b"a\n"})
+    if indexed_before:
+        sync_all(indexed, RUINS)
+    for name in RUINS:
+        ruin(repository.open(indexed, name).git_dir, name)
+    everybody = ["acme", *RUINS]
+    said = {row["tenant"]: row for row in status(indexed)["tenants"]}
+    synced = {one.tenant: one for one in sync_all(indexed, everybody)}
+    found = {check.name: check for check in doctor.doctor(indexed)}
+    assert ("error" in said["acme"], synced["acme"].error, found["repo acme"].ok) == (False, None, True)
+    for name in RUINS:
+        error = synced[name].error
+        assert error is not None
+        assert f"{name} has no branch main" in error.message
+        assert said[name]["error"] == found[f"index {name}"].detail == error.message
+        assert said[name]["hint"] == found[f"repo {name}"].hint == found[f"index {name}"].hint == error.hint
+        subprocess.run(error.hint, shell=True, check=True)
+        assert repository.open(indexed, name).head() == heads[name]
+    assert [one.error for one in sync_all(indexed, everybody)] == [None] * len(everybody)
+    assert [check for check in doctor.doctor(indexed) if not check.ok] == []
+
+
+LOST = (
+    "DELETE FROM docmem.document WHERE path = 'knowledge/a.md'",
+    "DELETE FROM docmem.document WHERE path = 'knowledge/long.md' AND chunk > 1",
+    "DELETE FROM docmem.memory",
+    "DELETE FROM docmem.profile",
+    "UPDATE docmem.document SET blob = repeat('0', 40) WHERE path = 'knowledge/a.md'",
+)
+
+
+def test_rows_that_were_lost_are_named_and_a_rebuild_brings_them_back(indexed: Settings) -> None:
+    kept = memory("Plans Porto.")
+    files = {"knowledge/a.md": b"a\n", "knowledge/long.md": b"word " * 5_000, kept.path: render_memory(kept)}
+    put(indexed, "acme", files | {layout.profile_path(subject()): b"label: Ana\n"})
+    sync_tenant(indexed, "acme")
+    for lost in LOST:
+        with db.session(indexed, "sync") as sync, db.tenant_transaction(sync, "acme") as cursor:
+            cursor.execute(lost.encode())
+            assert cursor.rowcount > 0
+        failing = [check for check in doctor.doctor(indexed) if not check.ok]
+        assert {check.hint for check in failing} == {"docmem sync acme --rebuild"}, lost
+        assert "orphans acme" in {check.name for check in failing}
+        (row,) = status(indexed)["tenants"]
+        assert row.get("hint") == ("docmem sync acme --rebuild" if lost in (LOST[0], *LOST[2:4]) else None)
+        sync_tenant(indexed, "acme", rebuild=True)
+        assert [check for check in doctor.doctor(indexed) if not check.ok] == []
+
+
+def served(shell: Shell, settings: Settings) -> Shell:
+    for name, value in (("DSN", settings.dsn), ("SYNC_DSN", settings.sync_dsn), ("OWNER_DSN", settings.owner_dsn)):
+        shell.set(f"DOCMEM_{name}", value or "")
+    shell.set("DOCMEM_EMBEDDING_MODEL", settings.embedding_model or "none")
+    return shell
+
+
+def test_rows_of_a_tenant_whose_repo_is_gone_are_named_and_can_be_taken_away(indexed: Settings, shell: Shell) -> None:
+    docmem = served(shell, indexed)
+    repository.create(indexed, "zed")
+    repository.create(indexed, "never")
+    put(indexed, "zed", {"knowledge/a.md": b"a\n"})
+    sync_all(indexed, ["acme", "zed"])
+    for name in ("zed", "never"):
+        shutil.rmtree(indexed.tenants / f"{name}.git")
+    for command in ("status", "doctor", "sync"):
+        ran = docmem(command)
+        assert "zed" in ran.out + ran.err
+        assert "docmem erase zed --all" in ran.out + ran.err
+        assert "never" not in ran.out + ran.err
+    assert docmem("status").code == docmem("doctor").code == 1
+    assert docmem("erase", "never", "--all", "--yes").code == 1
+    assert docmem("erase", "zed", "--all", "--yes").code == 0
+    assert docmem("doctor").code == docmem("status").code == 0
+
+
+def test_texts_without_a_vector_name_the_command_that_makes_them(indexed: Settings, shell: Shell) -> None:
+    put(indexed, "acme", {"knowledge/a.md": b"a\n"})
+    sync_tenant(indexed, "acme")
+    without = replace(indexed, embedding_model="some/model")
+    (check,) = [check for check in doctor.doctor(without) if not check.ok]
+    assert (check.name, check.hint) == ("vectors acme", "docmem sync acme")
+    ran = served(shell, without)("status")
+    assert ran.code == 0
+    assert "acme: 1 texts have no vector yet" in ran.err
+    assert "docmem sync acme" in ran.err
+
+
+def test_an_object_that_is_gone_or_spoilt_is_no_matter_for_sync(indexed: Settings, tmp_path: Path) -> None:
+    for name in ("gone", "spoilt"):
+        repository.create(indexed, name)
+        head = put(indexed, name, {"knowledge/a.md": name.encode()})
+        git_dir = repository.open(indexed, name).git_dir
+        subprocess.run(["git", "clone", "--quiet", str(git_dir), str(tmp_path / name)], check=True)
+        git.close(git_dir)
+        loose_object(git_dir, git.blob_id(git_dir, head, "knowledge/a.md") or "", spoil=name == "spoilt")
+        error = sync_all(indexed, [name, "acme"])[0].error
+        assert error is not None
+        assert "docmem doctor" in error.hint
+    found = {check.name: check for check in doctor.doctor(indexed)}
+    assert not found["repo gone"].ok
+    for name in ("gone", "spoilt"):
+        hint = found[f"index {name}"].hint
+        git_dir = repository.open(indexed, name).git_dir
+        assert hint.endswith(f"git --git-dir {git_dir} fetch --refetch PATH-OF-A-CLONE-OR-BACKUP main")
+        git.close(git_dir)
+        subprocess.run(hint.replace("PATH-OF-A-CLONE-OR-BACKUP", str(tmp_path / name)), shell=True, check=True)
+        assert sync_tenant(indexed, name).after
+
+
+def loose_object(git_dir: Path, name: str, *, spoil: bool) -> None:
+    """Take an object out of a repo, or make it unreadable."""
+    packs = list((git_dir / "objects" / "pack").glob("*.pack"))
+    contents = [pack.read_bytes() for pack in packs]
+    for pack in packs:
+        for path in pack.parent.glob(f"{pack.stem}.*"):
+            path.unlink()
+    for content in contents:
+        subprocess.run(["git", "--git-dir", str(git_dir), "unpack-objects", "-q"], input=content, check=True)
+    place = git_dir / "objects" / name[:2] / name[2:]
+    place.chmod(0o644)
+    if spoil:
+        place.write_bytes(place.read_bytes()[:8])
+    else:
+        place.unlink()
