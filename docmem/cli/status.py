@@ -61,7 +61,7 @@ def _print(found: dict[str, Any]) -> None:
         if "error" in row:
             note(f"{row['tenant']}: {row['error']}")
             note(f"  {row['hint']}")
-        elif row["lag_commits"]:
+        elif row["lag_commits"] and "error" not in server:
             note(f"{row['tenant']}: behind\n  docmem sync {row['tenant']}")
         for bad in row.get("quarantine", []):
             note(f"{row['tenant']}: {bad['path']}, line {bad['line']}: {bad['code']}: {bad['reason']}")

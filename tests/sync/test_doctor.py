@@ -189,6 +189,19 @@ def test_each_fault_of_the_database_is_seen_and_mended_by_what_it_names(bench: B
         assert cursor.execute("SELECT docmem.read('acme', '{}') IS NOT NULL AS served").fetchone() == {"served": True}
 
 
+def test_on_the_embedded_server_repair_mends_what_elsewhere_takes_an_administrator(postgres_server: Server) -> None:
+    embedded = Settings(root=postgres_server.data.parent.parent, embedding_model="none")
+    sync_all(embedded, [])  # makes the index
+    with psycopg.connect(postgres_server.dsn("admin"), autocommit=True) as admin:
+        for role in ("docmem_reader", "docmem_sync"):
+            admin.execute(f"ALTER ROLE {role} BYPASSRLS; GRANT docmem_owner TO {role}".encode())
+        admin.execute("CREATE POLICY x ON docmem.memory USING (true)")
+        admin.execute("CREATE VIEW docmem.v AS SELECT * FROM docmem.memory; GRANT SELECT ON docmem.v TO docmem_reader")
+    assert {check.hint for check in of_postgres(embedded) if not check.ok} == {REPAIR}
+    doctor.repair(embedded)
+    assert [check for check in of_postgres(embedded) if not check.ok] == []
+
+
 # --- the repos and their rows
 
 RUINS = ("renamed", "detached", "gone", "garbage", "binary", "folder", "blob", "nothing")
