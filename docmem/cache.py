@@ -12,11 +12,29 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Cache(Generic[K, V]):
-    """At most `size` entries, each for `ttl` seconds (None: no end)."""
+def _nothing(_: object) -> int:
+    return 0
 
-    def __init__(self, size: int, *, ttl: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+
+class Cache(Generic[K, V]):
+    """At most `size` entries, each for `ttl` seconds (None: no end).
+
+    `weigh` says what a value weighs; together they weigh `most` at most (None: whatever they do).
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        ttl: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        weigh: Callable[[V], int] = _nothing,
+        most: int | None = None,
+    ) -> None:
         self._size = size
+        self._weigh = weigh
+        self._most = most
+        self._weight = 0
         self._ttl = ttl
         self._clock = clock
         self._lock = threading.Lock()
@@ -32,7 +50,7 @@ class Cache(Generic[K, V]):
             if entry is None:
                 return None
             if self._ttl is not None and self._clock() - entry[0] > self._ttl:
-                del self._entries[key]
+                self._forget(key)
                 return None
             self._entries.move_to_end(key)
             return entry[1]
@@ -49,23 +67,30 @@ class Cache(Generic[K, V]):
     def discard(self, key: K) -> None:
         """Forget the value of a key."""
         with self._lock:
-            self._entries.pop(key, None)
+            self._forget(key)
 
     def drop(self, where: Callable[[K, V], bool]) -> None:
         """Forget the entries whose key and value are so."""
         with self._lock:
             for key in [key for key, (_, value) in self._entries.items() if where(key, value)]:
-                del self._entries[key]
+                self._forget(key)
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; what was unused longest makes room."""
         with self._lock:
+            self._forget(key)
             self._entries[key] = (self._clock(), value)
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
+            self._weight += self._weigh(value)
+            while len(self._entries) > self._size or (self._most is not None and self._weight > self._most):
+                self._forget(next(iter(self._entries)))
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._weight = 0
+
+    def _forget(self, key: K) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._weight -= self._weigh(entry[1])

@@ -16,10 +16,11 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from docmem import config, forks, projection
 from docmem.breaker import Breaker
@@ -81,6 +82,18 @@ class Embedder(Protocol):
 
     def query(self, text: str) -> list[float]:
         """Vector of a question."""
+
+
+@runtime_checkable
+class Loaded(Protocol):
+    """An embedder that takes seconds to load, where turns don't wait for it."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is."""
+
+    def load(self) -> None:
+        """Load it. Raises like `Embedder.query`."""
 
 
 class TextRefused(ModelReplyError):
@@ -173,6 +186,16 @@ class LocalEmbedder:
         """Begin with a lock that nobody holds."""
         self._lock = threading.Lock()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether engine and weights are there."""
+        return self._engine is not None
+
+    def load(self) -> None:
+        """Load engine and weights. Raises `EmbedderMissing`."""
+        with self._lock:
+            self._load()
+
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
         """Vectors of stored texts."""
         found: list[list[float]] = []
@@ -216,6 +239,7 @@ class LitellmEmbedder:
         self._timeout = timeout
         self._cut = cut
         self._dimension = cut
+        self._was_asked = False
 
     @property
     def dimension(self) -> int:
@@ -234,8 +258,21 @@ class LitellmEmbedder:
         """Vector of a question."""
         return self._call([_plain(text, _QUERY_CHARS)])[0]
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it was asked before."""
+        return self._was_asked
+
+    def load(self) -> None:
+        """Import litellm, and what it imports at its first call, which takes seconds. Raises like `query`."""
+        self._call(["-"])
+
     def _call(self, texts: list[str]) -> list[list[float]]:
-        vectors = checked(self._shortened(self._ask(texts)), count=len(texts), dimension=self._dimension)
+        try:
+            reply = self._ask(texts)
+        finally:
+            self._was_asked = True
+        vectors = checked(self._shortened(reply), count=len(texts), dimension=self._dimension)
         self._dimension = len(vectors[0])
         return vectors
 
@@ -244,10 +281,7 @@ class LitellmEmbedder:
         return [vector[: self._cut] if isinstance(vector, list) else vector for vector in vectors]
 
     def _ask(self, texts: list[str]) -> list[Any]:
-        config.set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
-
-        litellm.suppress_debug_info = True  # it prints to stdout, which is ours
+        litellm = _litellm()
         try:
             reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=_Zero())
             return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
@@ -268,6 +302,18 @@ class LitellmEmbedder:
                 hint="set DOCMEM_EMBEDDING_MODEL to provider/model, such as openai/text-embedding-3-small",
             )
         return TextRefused(f"{self.model} refuses a text: {words}")
+
+
+_importing = threading.Lock()
+
+
+def _litellm() -> Any:
+    config.set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    with _importing:
+        import litellm
+
+    litellm.suppress_debug_info = True  # it prints to stdout, which is ours
+    return litellm
 
 
 def checked(vectors: Sequence[Any], *, count: int, dimension: int | None) -> list[list[float]]:
@@ -333,6 +379,8 @@ class QueryVectors:
         """Begin without threads, and with nothing kept."""
         self._cache: Cache[str, QueryVector] = Cache(self._size)
         self._breaker = Breaker(failures=3, pause=5.0)
+        self._lock = threading.Lock()
+        self._loading: threading.Event | None = None
         self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
         self._workers = _Workers()
 
@@ -348,6 +396,9 @@ class QueryVectors:
         if not self._breaker.allows() or not self._waiting.acquire(blocking=False):
             return QueryVector(degraded="embedder_failed")
         limit = self._timeout if within is None else max(0.0, min(within, self._timeout))
+        if limit <= _PATIENT and not self._is_loaded():
+            self._waiting.release()
+            return QueryVector(degraded="embedder_failed")
         found = self._in_time(question, limit)
         if found.degraded:
             self._breaker.failed()
@@ -355,6 +406,29 @@ class QueryVectors:
             self._breaker.succeeded()
             self._cache.put(question, found)
         return found
+
+    def _is_loaded(self) -> bool:
+        """Whether the embedder is loaded, or can't be; until then it is loaded aside, and no turn waits for it.
+
+        Loading holds the interpreter's lock for long: turns that waited with it were held up for up to half a second.
+        """
+        if not isinstance(self._embedder, Loaded) or self._embedder.is_loaded:
+            return True
+        with self._lock:
+            if self._loading is None:
+                self._loading = threading.Event()
+                work = partial(self._load, self._embedder, self._loading)
+                threading.Thread(target=work, daemon=True, name="docmem-load").start()
+        return self._loading.is_set()
+
+    def _load(self, embedder: Loaded, done: threading.Event) -> None:
+        time.sleep(QUERY_TIMEOUT)  # the turn that asks goes first
+        try:
+            embedder.load()
+        except Exception as error:  # noqa: BLE001 what is asked next is told what is wrong
+            _log.warning("the embedder can't be loaded: %s", type(error).__name__)
+        finally:
+            done.set()
 
     def _in_time(self, question: str, limit: float) -> QueryVector:
         answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
@@ -381,6 +455,12 @@ class QueryVectors:
             self._waiting.release()
         answer.put(found)
 
+
+_PATIENT = 1.0
+"""Seconds past which who asks is no turn, and waits for an embedder to be loaded."""
+
+_IMPORT_SECONDS = 10.0
+"""Seconds that a fork waits for an import at most."""
 
 _KEPT = 10.0
 """Seconds that a thread waits for another question."""
@@ -419,7 +499,7 @@ _of_the_parent: list[Any] = []
 """A parent's clients, kept from the collector: what closes one waits for locks that nobody gives back in a child."""
 
 
-def _leave_providers_after_fork() -> None:
+def _leave_providers() -> None:
     """Have litellm make connections of the child's own: on its parent's it would be answered what the parent asks."""
     known = vars(sys.modules["litellm"]) if "litellm" in sys.modules else {}
     for name in ("in_memory_llm_clients_cache", "module_level_client", "module_level_aclient"):
@@ -428,4 +508,16 @@ def _leave_providers_after_fork() -> None:
             known[name] = type(known[name])()
 
 
-os.register_at_fork(after_in_child=_leave_providers_after_fork)
+def _wait_for_import() -> None:
+    """A child can't import what was half imported at its fork: the thread that was at it isn't there."""
+    if _importing.acquire(timeout=_IMPORT_SECONDS):
+        _importing.release()
+
+
+def _begin_in_child() -> None:
+    global _importing
+    _importing = threading.Lock()
+    _leave_providers()
+
+
+os.register_at_fork(before=_wait_for_import, after_in_child=_begin_in_child)

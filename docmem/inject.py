@@ -12,6 +12,7 @@ import asyncio
 import contextvars
 import logging
 import operator
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -51,10 +52,16 @@ PATIENCE = 30.0
 """Seconds for where nobody waits for a turn: the start of a process, or of a server."""
 
 _CACHED = 2_048
+_CACHED_BYTES = 3 * 2**20
+"""Of packets that are kept: with it a process stays below 60 MB, of which the driver and an idle one take 54."""
+
 _TENANTS = 4_096
 _PREFERENCES = 100
 _WRITING = 5.0
 _RETRY_SECONDS = 0.5
+_TRYING = 2.0
+"""Seconds for a try aside: a connection that is made while the machine is busy takes longer than a turn waits."""
+
 _SHUT_OUT = 0.5
 _SPARE = 0.03
 """Seconds past `timeout` that a turn still waits for the files."""
@@ -96,6 +103,11 @@ class _Kept:
     packet: Packet
     tenant: str | None = None
     subject: str = ""
+
+
+def _bytes(kept: _Kept) -> int:
+    """What a packet takes of memory, its key included; a span with what recall saw of it takes about 600 bytes."""
+    return 1_000 + sys.getsizeof(kept.packet.text) + 600 * len(kept.packet.spans)
 
 
 class Injector:
@@ -143,7 +155,7 @@ class Injector:
 
     def after_fork(self) -> None:
         """Begin with nothing kept, nothing heard and nothing to record; the parent's goes on with the parent."""
-        self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED)
+        self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED, weigh=_bytes, most=_CACHED_BYTES)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
         self._last_rules: _Rules | None = None
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
@@ -345,7 +357,7 @@ class Injector:
         It is asked for next to nothing, and of no tenant: what else fails then is a tenant's own matter.
         """
         try:
-            self._reader.read(_NO_TENANT, Index.tenant)
+            self._reader.read(_NO_TENANT, Index.tenant, seconds=max(_TRYING, self._timeout))
         except Exception as error:  # noqa: BLE001 whatever it is, a thread that ended here would leave memory off
             if _is_outage(error):
                 self._failure = _code(error)

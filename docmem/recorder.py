@@ -20,7 +20,8 @@ from docmem.packet import Packet
 WAITING = 1_000
 """Packets that may wait to be written; past that they are lost, and counted."""
 
-_BATCH = 200
+_BATCH = 8
+"""Packets of one write: with 200 it took more memory than all that is kept."""
 _GATHER_SECONDS = 0.2
 _TRIES = 3
 _STAMPED = frozenset({"preferences", "facts", "learned", "episodes", "experiments"})

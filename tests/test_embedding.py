@@ -103,7 +103,7 @@ def test_a_local_embedder_that_is_not_installed_says_what_to_do(monkeypatch: pyt
     with pytest.raises(EmbedderMissing, match="can't be loaded") as caught:
         LocalEmbedder().query("hello")
     assert "docmem[local]" in caught.value.hint
-    assert QueryVectors(LocalEmbedder())("hello").degraded == "no_embedder"
+    assert QueryVectors(LocalEmbedder(), timeout=30)("hello").degraded == "no_embedder"
 
 
 def test_a_provider_answers_in_batches_and_in_order(provider: Provider) -> None:

@@ -293,3 +293,26 @@ def test_a_provider_that_fails_leaves_the_words_and_it_is_said(
             assert time.monotonic() - started < LONG
     assert packet.degraded == "embedder_failed"
     assert "Plans Porto." in shown(packet)
+
+
+def test_no_turn_waits_for_an_embedder_to_be_loaded(mine: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer([_vector([1.0, 0.0, 0.0])] * 50).running() as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        with Injector(mine, embedder=LitellmEmbedder("openai/fresh"), timeout=30, files=False) as injector:
+            packet = injector.packet("acme", "ana", "Porto")
+            assert (packet.degraded, "Plans Porto." in shown(packet)) == ("embedder_failed", True)
+            wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded is None)
+
+
+def test_an_embedder_of_the_hosts_that_raises_whatever_it_likes_leaves_the_words_at_once(mine: Settings) -> None:
+    class Breaks(Asleep):
+        def query(self, text: str) -> list[float]:
+            raise RuntimeError(text)
+
+    with Injector(mine, embedder=Breaks(), timeout=30, embedding_timeout=30, files=False) as injector:
+        started = time.monotonic()
+        packets = _turns(injector)
+        assert time.monotonic() - started < LONG
+        assert {packet.degraded for packet in packets} == {"embedder_failed"}
+        assert all("Plans Porto." in shown(packet) for packet in packets)

