@@ -18,7 +18,7 @@ from docmem.errors import InputError
 from docmem.names import agent_name, safe_path, subject_key, tenant_name
 from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
-from docmem.recall import Hit, Policies, by_recency, judge, topic_names
+from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
 
 ALWAYS: tuple[Block, ...] = ("steering", "conventions")
 """Blocks that show the whole folder of their name."""
@@ -173,17 +173,17 @@ def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     budgets = rules.budgets
     for block in ALWAYS:
         yield Tier(block, laid_out(row for row in gathered.standing if row["folder"] == block), whole=True)
-    yield Tier("preferences", [_entry(hit) for hit in gathered.preferences], limit=budgets.preferences)
+    preferences = [_entry(hit, rules, gathered.used) for hit in gathered.preferences]
+    yield Tier("preferences", preferences, limit=budgets.preferences)
     if gathered.profile is not None:
-        yield Tier(
-            "persona",
-            persona(
-                gathered.profile,
-                declared=rules.attributes(request.agent),
-                limit=budgets.attributes,
-                value_characters=budgets.value_characters,
-            ),
+        told = persona(
+            gathered.profile,
+            declared=rules.attributes(request.agent),
+            limit=budgets.attributes,
+            value_characters=budgets.value_characters,
         )
+        there = len(gathered.profile.get("attributes") or ()) if len(told) == budgets.attributes else 0
+        yield Tier("persona", told, more=max(0, there - len(told)))
     strategy = (row for row in gathered.standing if row["path"].startswith(STRATEGY))
     yield Tier("strategy", laid_out(strategy), whole=True)
     yield Tier("documents", laid_out(gathered.asked), whole=True)
@@ -194,9 +194,13 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     budgets = rules.budgets
     choose = partial(by_recency if request.goal is None else judge, weights=rules.weights, used=gathered.used)
 
-    def chosen(of: Sequence[Hit], limit: int) -> list[Entry]:
-        hits = choose(of, limit=limit) if of else ()
-        return [_entry(hit, question=request.goal, language=rules.language) for hit in hits]
+    def chosen(block: Block, *several: tuple[Sequence[Hit], int]) -> Tier:
+        entries, there = [], 0
+        for of, limit in several:
+            hits = choose(of, limit=limit) if of else ()
+            entries += [_entry(hit, rules, gathered.used, question=request.goal) for hit in hits]
+            there += len(of)
+        return Tier(block, entries, more=there - len(entries))
 
     def documents(*folders: str) -> list[Hit]:
         return [hit for hit in gathered.found if hit.kind == "document" and hit.path.partition("/")[0] in folders]
@@ -205,27 +209,31 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
         return [hit for hit in gathered.found if hit.kind in kinds]
 
     known = documents("knowledge", "research", "procedures", "corpus")
-    yield Tier("facts", chosen(memories(FACTS), budgets.facts) + chosen(known, budgets.knowledge))
-    yield Tier("learned", chosen(documents("learnings"), budgets.learned))
-    yield Tier("episodes", chosen(memories(EPISODES), budgets.episodes))
-    yield Tier("experiments", chosen(documents("experiments"), budgets.experiments))
+    yield chosen("facts", (memories(FACTS), budgets.facts), (known, budgets.knowledge))
+    yield chosen("learned", (documents("learnings"), budgets.learned))
+    yield chosen("episodes", (memories(EPISODES), budgets.episodes))
+    yield chosen("experiments", (documents("experiments"), budgets.experiments))
 
 
-def _entry(hit: Hit, *, question: str | None = None, language: str = "simple") -> Entry:
+def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | None = None) -> Entry:
     """A memory in full, or of a document the passage that answers the question."""
     signals: Mapping[str, float | None] = {
         "score": round(hit.score, 4),
         "relevance": round(hit.relevance, 4),
         "matched": hit.matched,
         "cosine": None if hit.cosine is None else round(hit.cosine, 4),
+        "strength": None if hit.strength is None else round(hit.strength, 4),
+        "recency": round(recency(hit.age, rules.weights), 4),
         "importance": hit.importance,
+        "verdict": settled(hit),
+        "used": float(hit.id in used),
     }
     if hit.kind != "document":
         text = shorten(hit.text, _MEMORY_CHARS)
         return Entry(text, hit.id, hit.path, hit.revision, when=hit.since, since=hit.since, signals=signals)
     text, starts, ends = hit.text, hit.starts, hit.ends
     if question and len(text) > LIMIT:
-        found = best(text, question, language=language)
+        found = best(text, question, language=rules.language)
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
     return Entry(
         text,

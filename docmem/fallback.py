@@ -405,7 +405,7 @@ def shelf_at(settings: Settings, tenant: str, subject: str) -> Shelf:
     passages = filesearch.Passages(config.language)
     for memory in memories.values():
         passages.add_memory(memory, head, now)
-    return Shelf(head, _profile(repo, head, subject), memories, passages)
+    return Shelf(head, profile_at(repo, head, subject), memories, passages)
 
 
 def library_of(settings: Settings, tenant: str, ground: Ground, old: Library | None) -> Library:
@@ -474,7 +474,8 @@ def _rows(path: str, text: str, revision: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def _profile(repo: Repository, head: str, subject: str) -> Mapping[str, Any] | None:
+def profile_at(repo: Repository, head: str, subject: str) -> Mapping[str, Any] | None:
+    """A subject's profile as the index has it; None where it can't be read."""
     from docmem.errors import FormatError
     from docmem.layout import profile_path
 

@@ -15,6 +15,22 @@ CLOSE = "</docmem:memory>"
 
 _MARKER = re.compile(r"</?docmem:memory[^<>\n]*>", re.IGNORECASE)
 _LOOKALIKE = re.compile(r"<([\s/\\]*docmem[\s:._-]*memory)", re.IGNORECASE)
+_ALIKE = {
+    ord(other): plain
+    for plain, others in {
+        "<": "‹〈⟨❮❬≺⋖˂ᐸ",
+        "/": "⁄∕⧸⟋╱",
+        ":": "∶꞉ː˸׃։܃⁚",
+        "o": "οоօ",
+        "e": "еҽ",
+        "c": "сϲ",
+        "m": "м",
+        "d": "ԁ",
+        "y": "уγ",
+    }.items()
+    for other in others
+}
+"""Characters that look like those of a marker, and aren't made the same by NFKC."""
 
 _FLAGS = "|".join(
     "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
@@ -125,7 +141,7 @@ def _pictorial(char: str) -> bool:
 
 
 def _defused(text: str) -> tuple[str, int]:
-    folded = text if text.isascii() else "".join(map(_folded, text))
+    folded = text if text.isascii() else "".join(map(_folded, text)).translate(_ALIKE)
     starts = [found.start() for found in _LOOKALIKE.finditer(folded)]
     if not starts:
         return text, 0

@@ -23,7 +23,7 @@ from docmem.names import subject_key
 from docmem.packet import path_id
 from docmem.passage import passages, stems
 from docmem.projection import project_memory
-from docmem.recall import Hit, Policies, SearchResult, check, no_topic
+from docmem.recall import Hit, Policies, SearchResult, check, no_topic, recency
 from docmem.repository import Repository
 from docmem.tenant_config import Retention, TenantConfig
 
@@ -78,7 +78,11 @@ def search(
         found.add_memory(memory, at, moment)
     for document, blob in documents_in(repo, document_blobs(repo, at, folders if topics is None else ())):
         found.add_document(document, at, blob)
-    return SearchResult("files", ranked(query, [found], limit=limit))
+    hits = ranked(query, [found], limit=limit)
+    weights = config.policies.weights
+    return SearchResult(
+        "files", tuple(hit._replace(recency=recency(hit.age, weights) if hit.since else None) for hit in hits)
+    )
 
 
 def _check_topics(topics: Collection[str] | None, memories: Iterable[Memory], config: TenantConfig) -> None:
@@ -336,7 +340,7 @@ def ranked(
                 best[path] = score, part, passage, words
     top = heapq.nsmallest(limit, best.items(), key=lambda item: (-item[1][0], item[0]))
     return tuple(
-        part.hit(passage)._replace(score=score, matched=len(words), shared=frozenset(words))
+        part.hit(passage)._replace(score=score, strength=score, matched=len(words), shared=frozenset(words))
         for _, (score, part, passage, words) in top
     )
 

@@ -75,7 +75,8 @@ class Hit(NamedTuple):
 
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
     arm's. `verdict` is what an experiment's head says came of it. The ranks are those in each arm, from 1. `starts`,
-    `ends`: its text is the first, the last of its file.
+    `ends`: its text is the first, the last of its file. `strength` is the lexical arm's, `recency` 1 for now and half
+    of it each half-life.
     """
 
     id: str
@@ -100,6 +101,8 @@ class Hit(NamedTuple):
     verdict: str | None = None
     starts: bool = True
     ends: bool = True
+    strength: float | None = None
+    recency: float | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -122,12 +125,19 @@ class Hit(NamedTuple):
                 "lexical_rank": self.lexical_rank,
                 "matched": self.matched,
                 "words": sorted(self.shared),
+                "strength": _rounded(self.strength),
                 "vector_rank": self.vector_rank,
                 "cosine": None if self.cosine is None else round(self.cosine, 4),
                 "age_days": round(self.age / _DAY, 2),
+                "recency": _rounded(self.recency),
                 "importance": self.importance,
+                "verdict": self.verdict,
             },
         }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +292,7 @@ def _merged(first: Hit, second: Hit) -> Hit:
         shared=first.shared | second.shared,
         matched=second.matched if first.matched is None else first.matched,
         cosine=second.cosine if first.cosine is None else first.cosine,
+        strength=second.strength if first.strength is None else first.strength,
     )
 
 
@@ -308,27 +319,34 @@ def _best(
     hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
     scored = [
-        (hit, _score(hit.age, hit.importance, relevance, weights) + _settled(hit, weights)) for hit, relevance in hits
+        (hit, _score(hit.age, hit.importance, relevance, weights) + weights.verdict * (settled(hit) or 0.0))
+        for hit, relevance in hits
     ]
     scored.sort(key=lambda pair: (pair[0].id in used, -pair[1], pair[0].age, pair[0].key))
     return tuple(hit._replace(score=score) for hit, score in scored[:limit])
 
 
-def _settled(hit: Hit, weights: Weights) -> float:
-    """What it counts that an experiment came to something."""
+def settled(hit: Hit) -> float | None:
+    """How far an experiment came to something, 0 to 1; None for what is none, or has no verdict."""
     if hit.verdict is None or not hit.path.startswith("experiments/"):
-        return 0.0
-    return weights.verdict * _SETTLED.get(verdict(hit.verdict), 0.0)
+        return None
+    return _SETTLED.get(verdict(hit.verdict), 0.0)
 
 
 def _best_first(hit: Hit) -> tuple[Any, ...]:
     return -hit.score, hit.age, hit.key
 
 
+def recency(age: float, weights: Weights) -> float:
+    """What an age in seconds counts: 1 for none, half of it each half-life."""
+    return math.exp2(-max(0.0, age) / _DAY / weights.half_life_days)
+
+
 def _score(age: float, importance: int, relevance: float, weights: Weights) -> float:
-    recency = math.exp2(-max(0.0, age) / _DAY / weights.half_life_days)
     importance_share = min(importance, 10) / 10
-    return weights.relevance * relevance + weights.recency * recency + weights.importance * importance_share
+    return (
+        weights.relevance * relevance + weights.recency * recency(age, weights) + weights.importance * importance_share
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +456,10 @@ def of_recent(memories: Iterable[Memory], policies: Policies, *, limit: int) -> 
 
 
 def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
-    memories = [(match.strength, _memory(match.memory, shared=match.shared)) for match in found.memories]
+    memories = [
+        (match.strength, _memory(match.memory, shared=match.shared, strength=match.strength))
+        for match in found.memories
+    ]
     ranked = _strongest(memories, found.documents, max(ARM, question.limit))
     if not question.is_goal:
         return ranked
@@ -461,11 +482,16 @@ def _strongest(
 
 
 def _memory(
-    memory: Memory, *, score: float = 0.0, shared: frozenset[str] | None = None, cosine: float | None = None
+    memory: Memory,
+    *,
+    score: float = 0.0,
+    shared: frozenset[str] | None = None,
+    strength: float | None = None,
+    cosine: float | None = None,
 ) -> Hit:
     # The fields of a memory are the first of a hit: by their names it took twice as long, sixty times a turn.
     matched = None if shared is None else len(shared)
-    return Hit(*memory, score=score, shared=shared or _NOTHING, matched=matched, cosine=cosine)
+    return Hit(*memory, score=score, shared=shared or _NOTHING, matched=matched, cosine=cosine, strength=strength)
 
 
 def _document(row: Mapping[str, Any]) -> Hit:
@@ -482,6 +508,7 @@ def _document(row: Mapping[str, Any]) -> Hit:
         shared=frozenset(shared or ()),
         matched=None if shared is None else len(shared),
         cosine=row["strength"] if shared is None else None,
+        strength=None if shared is None else row["strength"],
         verdict=row.get("verdict"),
         starts=row["chunk"] == 0,
         ends=len(row["text"]) < _WHOLE,
@@ -580,10 +607,11 @@ def search(
             unknown = undeclared - {row["topic"] for row in rows}
             if unknown:
                 raise no_topic(unknown, rules)
-        return find(index, question, rules, vector)
+        found = find(index, question, rules, vector)
+        shown = (hit._replace(recency=recency(hit.age, rules.weights)) for hit in found.hits[:limit])
+        return replace(found, hits=tuple(shown))
 
-    found = source.read(tenant, work)
-    return replace(found, hits=found.hits[:limit])
+    return source.read(tenant, work)
 
 
 def _vector(embedder: Embedder | QueryVectors | None, query: str) -> QueryVector | None:

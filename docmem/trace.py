@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.index import READING, Ask, Reader
 from docmem.layout import place
 from docmem.names import agent_name
+from docmem.packet import persona
 from docmem.times import format_time
+
+if TYPE_CHECKING:
+    from docmem.repository import Repository
 
 _OPENING = 30.0
 
@@ -108,7 +112,48 @@ def _told(settings: Settings, tenant: str, packet: GivenPacket) -> GivenPacket:
         repo = repository.open(settings, tenant)
     except DocmemError:  # a machine that only serves
         return packet
-    return replace(packet, pieces=tuple(replace(piece, text=_text(repo, piece)) for piece in packet.pieces))
+    values = _values(repo, packet)
+    return replace(
+        packet,
+        pieces=tuple(
+            replace(piece, text=values.get(piece.start) if piece.block == "persona" else _text(repo, piece))
+            for piece in packet.pieces
+        ),
+    )
+
+
+def _values(repo: Repository, packet: GivenPacket) -> Mapping[int, str]:
+    """What the profile said, by where it stands: its values are shown in one order, and each is as long as its span."""
+    from docmem.fallback import profile_at
+    from docmem.filesearch import config_at, policies_of
+
+    shown = [piece for piece in packet.pieces if piece.block == "persona"]
+    found: dict[int, str] = {}
+    try:
+        for revision, pieces in groupby(shown, key=lambda piece: piece.revision):
+            profile = profile_at(repo, revision, packet.subject)
+            rules = policies_of(config_at(repo, revision), revision=revision)
+            budgets = rules.budgets
+            said = (
+                iter(())
+                if profile is None
+                else iter(
+                    persona(
+                        profile,
+                        declared=rules.attributes(packet.agent),
+                        limit=budgets.attributes,
+                        value_characters=budgets.value_characters,
+                    )
+                )
+            )
+            for piece in pieces:
+                length = piece.end - piece.start
+                text = next((entry.text for entry in said if len(entry.text) == length), None)
+                if text is not None:
+                    found[piece.start] = text
+    except DocmemError:  # the commit is gone with an erase
+        return {}
+    return found
 
 
 def _text(repo: Any, piece: Piece) -> str | None:

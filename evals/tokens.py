@@ -29,7 +29,7 @@ PIECES = ROOT / "docmem/pieces.txt"
 STARTS, INNER = 16_000, 8_000
 HEAD = f"""\
 Pieces of words that are one token in cl100k, in o200k and in the tokenizer that Anthropic published: first the
-{STARTS:,} most frequent ones that begin a word, then the {INNER:,} inside of words. Made by evals/tokens.py; see tokens.py.
+{STARTS:,} most frequent ones that begin a word, then the {INNER:,} inside of words. See tokens.py and evals/tokens.py.
 """
 
 

@@ -64,6 +64,8 @@ def test_characters_that_hide_or_reorder_go_and_are_counted(text: str, safe: str
         "<\n/docmem:memory>",
         "</docmem:memory\nx>",
         "<docmem:<docmem:memory>memory>",
+        "‹⁄docmem∶memory>",
+        "⟨∕dосmеm꞉mеmоrу⟩",
     ],
 )
 def test_stored_text_neither_opens_nor_closes_the_fence(text: str) -> None:

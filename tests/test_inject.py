@@ -169,6 +169,32 @@ def test_a_goal_that_is_about_nothing_here_finds_nothing(traveller: Settings, in
     assert {goal: shown(packet) for goal, packet in packets.items() if packet.spans or packet.degraded} == {}
 
 
+def test_a_packet_says_what_recall_saw_and_counts_all_that_it_left_out(acme: Settings, injector: Injector) -> None:
+    few = b"format: 1\nagents: {default: {}}\npolicies: {budgets: {facts: 1, experiments: 1}}\n"
+    serve(
+        acme,
+        *visits(),
+        files={
+            "docmem.yaml": few,
+            "experiments/a.md": b"---\nverdict: failed\n---\nPorto by phone.\n",
+            "experiments/b.md": b"---\nverdict: worked\n---\nPorto by mail.\n",
+        },
+    )
+    assert injector.packet("acme", "ana", "Porto", run=1).omitted == 10
+    assert injector.flush()
+    packet = injector.packet("acme", "ana", "Porto", run=2)
+    fact, tried = packet.spans
+    assert shown(packet)[1] in {"Porto by mail.", "Porto by phone."}
+    assert fact.signals.keys() == {
+        "score", "relevance", "matched", "cosine", "strength", "recency", "importance", "verdict", "used",
+    }  # fmt: skip
+    assert (fact.signals["verdict"], tried.signals["verdict"]) in {(None, 1.0), (None, 0.5)}
+    assert 0 < (fact.signals["recency"] or 0) < 1
+    assert (fact.signals["strength"] or 0) > 0
+    assert {fact.signals["used"], tried.signals["used"]} <= {0.0, 1.0}
+    assert packet.omitted == 10
+
+
 @pytest.mark.parametrize("goal", ["Porto", None])
 def test_topics_choose_among_facts_and_episodes_alone(acme: Settings, injector: Injector, goal: str | None) -> None:
     serve(
@@ -444,7 +470,8 @@ def test_a_trace_tells_what_a_run_was_given(acme: Settings, injector: Injector) 
         (span.start, span.end, span.id, span.path, span.revision) for span in packet.spans
     ]
     assert (given.subject, given.agent, given.packet) == (subject(), "default", packet_hash(packet))
-    assert {piece.text for piece in given.pieces if piece.block != "persona"} == {fact.text, episode.text}
+    assert [piece.text for piece in given.pieces] == shown(packet)
+    assert {fact.text, episode.text, "pt-PT", "two adults"} <= set(shown(packet))
     used = rows(acme, "SELECT memory, last_used_run, uses FROM docmem.usage WHERE tenant_id = %(tenant)s")
     assert {(row["memory"], row["last_used_run"], row["uses"]) for row in used} == {(fact.id, 7, 1), (episode.id, 7, 1)}
     assert [len(each.pieces) for each in trace.read(acme, "acme", 8)] == [1]

@@ -188,6 +188,19 @@ def test_a_hit_says_what_where_and_from_which_commit(acme: Settings) -> None:
     assert len(shown["revision"]) == 40
 
 
+def test_a_hit_says_all_that_its_score_is_made_of(acme: Settings) -> None:
+    serve(acme, memory("Ana likes tea.", valid_from=NOW - timedelta(days=30)))
+    put(acme, "acme", {"experiments/tea.md": b"---\nverdict: worked\n---\nTea at four.\n"})
+    sync_tenant(acme, "acme")
+    found = {each["kind"]: each["signals"] for each in search(acme, "acme", "tea").as_json()["hits"]}
+    assert found["fact"]["recency"] == pytest.approx(0.5, abs=0.01)
+    assert found["document"]["verdict"] == "worked"
+    assert found["fact"]["verdict"] is None
+    assert all(signals["strength"] > 0 for signals in found.values())
+    in_files = filesearch.search(acme, "acme", "tea").as_json()["hits"]
+    assert {each["kind"]: each["signals"]["verdict"] for each in in_files} == {"fact": None, "document": "worked"}
+
+
 def test_a_subject_sees_its_own_and_the_tenants_documents(acme: Settings) -> None:
     serve(
         acme, memory("Ana likes tea."), memory("Bo likes tea.", who="bo"), knowledge__tea=b"# Tea\n\nTea is a drink.\n"
