@@ -12,12 +12,14 @@ Peers that aren't installed are left out and named.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import random
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,16 +27,23 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from docmem import db, names, postgres, projection
+from docmem import db, layout, names, postgres, projection, repository
 from docmem.config import Settings, set_default
+from docmem.files import render_memory
 from docmem.index import Reader
 from docmem.inject import Injector
+from docmem.model import Memory
 from docmem.recall import search
+from docmem.repository import tenants
 from docmem_evals import served_rows
 from docmem_sync import migrate
+from docmem_sync.sync import sync_tenant
 from report import Bench, arguments, timed
 
 HOT = "hot"
+WRITTEN = "written"
+"""A tenant that is synced while others are read."""
+READERS = 8
 K = 5
 DIMS = 128
 MODEL = "bench"
@@ -192,9 +201,9 @@ def docmem_rows(bench: Bench, filled: Filled, size: Size, rng: random.Random) ->
             time.sleep(0.01)
         injector.packet(tenant, subject, "again")
         bench.row("docmem packet, hit", 5_000, timed(lambda: injector.packet(tenant, subject, "again"), 5_000))
-        with writing(filled, rng):
-            found = concurrent(lambda: packet(small)(), readers=8, calls=size.calls // 8)
-        bench.row("docmem packet, 8 readers, writes", len(found), found)
+        with writing(filled):
+            found = concurrent(lambda: packet(small), calls=size.calls // READERS)
+        bench.row(f"docmem packet, {READERS} readers, sync writes", len(found), found)
         bench.ratios["miss_vs_bare_select"] = miss["p50_ms"] / select["p50_ms"]
         bench.ratios["miss_vs_bare_select_in_a_loop"] = miss_alone["p50_ms"] / select_alone["p50_ms"]
     wide(bench, filled, size, rng)
@@ -270,30 +279,46 @@ def returned(filled: Filled, rng: random.Random) -> float:
 
 
 @contextlib.contextmanager
-def writing(filled: Filled, rng: random.Random) -> Iterator[None]:
-    """Rows of subjects changed all the while, as sync changes them: a transaction each."""
-    stop = threading.Event()
-
-    def write() -> None:
-        with db.session(filled.settings, "sync") as sync:
-            while not stop.wait(0.005):
-                tenant, subject = rng.choice(filled.small)
-                with db.tenant_transaction(sync, tenant) as cursor:
-                    cursor.execute(_sql()["touch"].encode(), {"tenant": tenant, "subject": subject})
-
-    thread = threading.Thread(target=write)
-    thread.start()
+def writing(filled: Filled) -> Iterator[None]:
+    """A process that commits ten memories and syncs them, without a pause, all the while."""
+    context = multiprocessing.get_context("spawn")
+    began, stop = context.Event(), context.Event()
+    process = context.Process(target=sync_on, args=(filled.settings, began, stop))
+    process.start()
     try:
+        if not began.wait(60):
+            raise RuntimeError("sync didn't begin")
         yield
     finally:
         stop.set()
-        thread.join()
+        process.join()
 
 
-def concurrent(work: Callable[[], object], *, readers: int, calls: int) -> list[float]:
-    """Seconds of calls from several threads at once."""
+def sync_on(settings: Settings, began: Any, stop: Any) -> None:
+    """Commit and sync until `stop`."""
+    repo = repository.open(settings, WRITTEN) if WRITTEN in tenants(settings) else repository.create(settings, WRITTEN)
+    subject = names.subject_of_id(WRITTEN, "ana")
+    number = 0
+    while not stop.is_set():
+        number += 1
+        said = [Memory(id=f"{n:016x}", kind="fact", text=f"Said so {number} times.", subject=subject, path=path)
+                for n in range(1, 11) for path in [layout.memory_path(subject, f"{n:016x}", "said")]]  # fmt: skip
+        with repo.locked():
+            changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in said}
+            repo.commit(repo.head(), changed, message="Said", now=datetime.now(UTC))
+        sync_tenant(settings, WRITTEN, confirm_deletes=True)
+        began.set()
+
+
+def concurrent(maker: Callable[[], Callable[[], object]], *, calls: int) -> list[float]:
+    """Seconds of calls from several threads at once. What they ask is made before."""
     found: list[float] = []
-    threads = [threading.Thread(target=lambda: found.extend(timed(work, calls))) for _ in range(readers)]
+    works = [[maker() for _ in range(calls)] for _ in range(READERS)]
+
+    def read(mine: Sequence[Callable[[], object]]) -> None:
+        found.extend(seconds for work in mine for seconds in timed(work, 1))
+
+    threads = [threading.Thread(target=read, args=(mine,)) for mine in works]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -411,8 +436,23 @@ def peer(bench: Bench, name: str, ask: Ask, filled: Filled, size: Size, rng: ran
             theirs, packets = in_turn([asked, packet], calls)
             ours = bench.row(f"docmem beside {name}{where}", calls, packets)
             row = bench.row(f"{name}{where}", calls, theirs, returned_of_k=round(sum(counts) / len(counts), 2))
-            for at in ("p50", "p99"):
-                bench.ratios[f"vs_{name}_{at}{'_hot' if where else ''}"] = row[f"{at}_ms"] / ours[f"{at}_ms"]
+            compare(bench, f"vs_{name}", "_hot" if where else "", row, ours)
+            if where:
+                continue
+            with writing(filled):
+                both = [concurrent(maker, calls=calls // READERS) for maker in (asked, packet)]
+            at_once = f"{READERS} readers, sync writes"
+            row, ours = (
+                bench.row(f"{who}, {at_once}", len(found), found)
+                for who, found in zip((name, f"docmem beside {name}"), both, strict=True)
+            )
+            compare(bench, f"vs_{name}", f"_{READERS}_readers", row, ours)
+
+
+def compare(bench: Bench, name: str, where: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    """How many times as fast we are."""
+    for at in ("p50", "p99"):
+        bench.ratios[f"{name}_{at}{where}"] = theirs[f"{at}_ms"] / ours[f"{at}_ms"]
 
 
 def main() -> int:

@@ -69,7 +69,3 @@ ANALYZE;
 
 -- name: bare
 SELECT id, path, revision, text FROM docmem.memory WHERE tenant_id = %(tenant)s AND id = %(id)s;
-
--- name: touch
-UPDATE docmem.memory SET importance = 1 + (importance %% 10)
-WHERE tenant_id = %(tenant)s AND subject = %(subject)s;
