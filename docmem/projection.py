@@ -13,7 +13,12 @@ VERSION = 2
 
 
 def project_memory(memory: Memory) -> str:
-    """Date, topic and text of a memory as one line of prose."""
+    """Date, topic and text of a memory as one line of prose.
+
+    Not its kind: words find the same with it (LoCoMo, and the cases of evals), the local embedder ranks a little worse
+    (MRR .973 → .964 on the cases), and recall filters by kind. Nor people: names stand in the text, and a name added to
+    each changed nothing (evals/README.md).
+    """
     parts = []
     if memory.valid_from is not None:
         parts.append(f"{memory.valid_from.day} {memory.valid_from:%B %Y}.")
