@@ -14,6 +14,7 @@ from docmem.files import render_memory
 from docmem.model import Memory
 from docmem.packet import Packet
 from docmem.passage import stems
+from tests.support.cli import Shell
 from tests.support.repos import memory, put
 from tests.support.waiting import wait_until
 
@@ -127,3 +128,12 @@ def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallba
 
 def test_letters_of_another_form_are_the_same_letters() -> None:
     assert stems("ＺＥＢＲＡ zeb\u202era", language="simple") == ["zebra", "zebra"]
+
+
+def test_the_command_waits_for_the_files_as_no_turn_would(settings: Settings, tenant: str, shell: Shell) -> None:
+    keep(settings, memory("Likes tea."))
+    shell.set("DOCMEM_DSN", "postgresql://x@127.0.0.1:1/docmem")
+    shell.set("DOCMEM_EMBEDDING_MODEL", "none")
+    packet = shell("inject", "acme", "ana", "--goal", "tea", "--json").json
+    assert packet["degraded"] == "files"
+    assert "Likes tea." in packet["text"]

@@ -20,6 +20,9 @@ _DEGRADED = {
     "recency": "(the newest: no search could run)",
 }
 
+_AWAY = ("server_unavailable", "index_failed", "schema")
+"""What a packet says in `degraded` where the index can't be read and the files may serve."""
+
 
 def _degraded(code: str) -> str:
     """What was missing, in words."""
@@ -126,8 +129,9 @@ def inject(
     from datetime import UTC, datetime
 
     from docmem import names
-    from docmem.assembly import run_number
+    from docmem.assembly import requested, run_number
     from docmem.config import settings
+    from docmem.fallback import Fallback
     from docmem.index import READING
     from docmem.inject import PATIENCE, Injector
 
@@ -147,6 +151,12 @@ def inject(
             documents=documents,
             topics=topics or None,
         )
+    if packet.degraded in _AWAY and not packet.spans:
+        # A turn has no time left for the files by now; a person has.
+        asked = requested(
+            tenant, key, goal, agent=agent, run=run, blocks=blocks or None, documents=documents, topics=topics or None
+        )
+        packet = Fallback(configured).packet(asked, wait=PATIENCE) or packet
     now = datetime.now(UTC)
     if as_json:
         print_json(packet.as_json() | ({"explain": [span.explained(now) for span in packet.spans]} if explain else {}))
