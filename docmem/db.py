@@ -442,7 +442,21 @@ def _unreachable(settings: Settings, role: Role, words: str) -> DocmemError:
         )
     if any(sign in words for sign in ("starting up", "shutting down", "recovery", "too many", "remaining connection")):
         return ServerUnavailable(f"{setting}: Postgres at {where} is busy: {reason}", hint="try again in a moment")
-    return ConfigError(f"{setting}: Postgres at {where} refuses us: {reason}", hint=f"correct {setting}")
+    return ConfigError(
+        f"{setting}: Postgres at {where} refuses us: {reason}",
+        hint=_admitted(settings, role, reason) or f"correct {setting}",
+    )
+
+
+def _admitted(settings: Settings, role: Role, reason: str) -> str:
+    """What lets a role in that is known and may not connect; nothing for other reasons."""
+    parts = conninfo.conninfo_to_dict(dsn(settings, role))
+    user, database = parts.get("user"), parts.get("dbname")
+    if user and database and reason.startswith("permission denied for database"):
+        return f'as an administrator: GRANT CONNECT ON DATABASE "{database}" TO "{user}";'
+    if user and "not permitted to log in" in reason:
+        return f'as an administrator: ALTER ROLE "{user}" LOGIN;'
+    return ""
 
 
 def _reason(words: str) -> str:

@@ -274,6 +274,21 @@ def test_a_pool_starts_an_embedded_server_that_was_killed_again() -> None:
 # --- roles that row-level security doesn't bind
 
 
+def test_a_role_that_may_not_connect_names_what_lets_it_in(
+    indexed: Settings, postgres_server: Server, database: str, role: str
+) -> None:
+    settings = as_role(indexed, postgres_server, database, role)
+    for lock in (f'REVOKE CONNECT ON DATABASE "{database}" FROM {role}, PUBLIC, docmem_reader, docmem_sync',
+                 f"ALTER ROLE {role} NOLOGIN"):  # fmt: skip
+        administer(postgres_server, database, lock)
+        with pytest.raises(ConfigError, match="refuses us") as caught:
+            db.connect(settings, "reader")
+        who, _, statement = caught.value.hint.partition(": ")
+        assert who == "as an administrator"
+        administer(postgres_server, database, statement)
+        db.connect(settings, "reader").close()
+
+
 @pytest.fixture
 def role(postgres_server: Server, database: str) -> Iterator[str]:
     """A role of its own for one test, with the reader's rights; dropped afterwards."""

@@ -64,19 +64,25 @@ def repair(settings: Settings) -> None:
 
 
 def _mend(settings: Settings, found: Sequence[Fault]) -> None:
-    with contextlib.suppress(DocmemError), db.catalogue(settings, "owner") as owner, owner.transaction():
-        for statement in rights.statements(rights.by(found, "owner")):
-            owner.execute(statement.encode())
-    for role in _ROLES:
-        own = [fault for fault in rights.by(found, "itself") if fault.where == role]
-        with contextlib.suppress(DocmemError), db.catalogue(settings, role) as session:
-            for statement in rights.statements(own):
-                session.execute(statement.encode())
+    """Run what mends these: an administrator's first, which may be what the others lack."""
     left = rights.by(found, "administrator")
     if left:
         with psycopg.connect(postgres.start(settings).dsn("admin"), autocommit=True, prepare_threshold=None) as admin:
-            for statement in rights.statements(left):
-                admin.execute(statement.encode())
+            _run(admin, left)
+    for role in _ROLES:
+        itself = [fault for fault in rights.by(found, "itself") if fault.where == role]
+        own = rights.by(found, "owner") if role == "owner" else itself
+        if own:
+            with contextlib.suppress(DocmemError), db.catalogue(settings, role) as session:
+                _run(session, own)
+
+
+def _run(session: psycopg.Connection[Any], found: Sequence[Fault]) -> None:
+    """Each fault's statements together; what this role may not mend is left, and the others are mended."""
+    for fault in found:
+        with contextlib.suppress(psycopg.errors.InsufficientPrivilege), session.transaction():
+            for statement in fault.mends:
+                session.execute(statement.encode())
 
 
 def _can(settings: Settings, by: By) -> bool:
@@ -167,14 +173,16 @@ def of_postgres(settings: Settings) -> Iterator[Check]:
     except DocmemError as error:
         yield Check("postgres", False, error.message, error.hint)
         return
+    sound: list[db.Role] = []
     for role in _ROLES:
         of_role = [fault for fault in found if fault.where == role]
         yield from _told(settings, f"role {role}", of_role)
         if not of_role and _is_set(settings, role):
-            yield checked(f"role {role}", lambda role=role: _role(settings, role))  # type: ignore[misc]
+            check = _role(settings, role)
+            yield check
+            sound += [role] if check.ok else []
     of_schema = [fault for fault in found if fault.where == rights.SCHEMA]
     yield from _told(settings, "schema", of_schema)
-    sound = [role for role in _ROLES if _is_set(settings, role) and all(fault.where != role for fault in found)]
     if not of_schema and sound:
         yield checked("schema", lambda: _schema(settings, sound[0]))
 
@@ -256,9 +264,12 @@ def _as_administrator(statements: Iterable[str]) -> str:
     return "as an administrator, in that database:\n" + "\n".join(statements)
 
 
-def _role(settings: Settings, role: db.Role) -> str:
-    with db.session(settings, role) as connection:
-        return f"{connection.info.user} {'may connect' if role == 'owner' else 'is bound by row-level security'}"
+def _role(settings: Settings, role: db.Role) -> Check:
+    def look() -> str:
+        with db.session(settings, role) as connection:
+            return f"{connection.info.user} {'may connect' if role == 'owner' else 'is bound by row-level security'}"
+
+    return checked(f"role {role}", look)
 
 
 def _schema(settings: Settings, role: db.Role) -> str:
