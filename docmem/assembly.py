@@ -16,7 +16,7 @@ from typing import Any
 
 from docmem.errors import InputError
 from docmem.names import agent_name, safe_path, subject_key, tenant_name
-from docmem.packet import BLOCKS, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
+from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
 from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
 
@@ -235,6 +235,8 @@ def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | 
     if question and len(text) > LIMIT:
         found = best(text, question, language=rules.language)
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
+    if text.endswith(MARK):  # a sentence too long for a passage: the mark isn't the file's
+        text, ends = text.removesuffix(MARK), False
     return Entry(
         text,
         id=hit.id,

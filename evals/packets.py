@@ -2,8 +2,11 @@
 
     python evals/packets.py [--packets 100000] [--seed 1] [--json]
 
-Of each packet: every span holds what its file says, nothing of another subject or tenant is in it, it is within its
-budget, it is fenced, and nothing was raised. The index is filled directly: this is about packets, not about git.
+Memories of agents and of all, profiles, steering, conventions, strategy, knowledge, experiments, documents asked for by
+path; packets made and packets out of the cache. Of each: every span holds what its file says (of a document a piece of
+it, and from its beginning where it is shown whole), nothing of another subject, tenant or agent is in it, it is within
+its budget (by a real count too, where tiktoken and its files are installed), it is fenced, and nothing was raised. The
+index is filled directly: this is about packets, not about git.
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from docmem import db, names, postgres
-from docmem.config import Settings
+from docmem.config import Settings, set_default
 from docmem.fence import CLOSE, OPEN, clean, one_line, strip_injected
 from docmem.inject import Injector
-from docmem.packet import BLOCKS, Packet, count_tokens, path_id, shorten
+from docmem.packet import BLOCKS, Packet, Tokenizer, count_tokens, path_id, shorten
 from docmem_evals import served_rows
 from docmem_sync import migrate
 
@@ -53,6 +57,9 @@ GOALS = (
     "\x00\ud800{0}",
 )
 BUDGETS = (100, 300, 1500)
+AGENTS = ("sales", "support")
+VALUE = 200
+CORE = {"Ana", "en", "en-GB", "lead", f"{datetime.now(UTC):%Y-%m-%d}"}
 
 
 @dataclass
@@ -63,6 +70,12 @@ class World:
     texts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     marks: dict[tuple[str, str], str] = field(default_factory=dict)
     budgets: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, str] = field(default_factory=dict)
+    """Which agent's a memory is, by its id."""
+    pages: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Documents by tenant and path."""
+    values: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    """What a profile says."""
 
     @property
     def subjects(self) -> list[tuple[str, str]]:
@@ -84,10 +97,35 @@ def make(connection: Any, rng: random.Random, *, tenants: int, subjects: int, me
             for count in range(rng.randrange(memories + 1)):
                 text = f"{_said(rng)} {mark}"
                 row = served_rows.memory(tenant, subject, text, number=count, rng=rng)
+                row["agent"] = rng.choice((None, None, *AGENTS))
+                if row["agent"] is not None:
+                    world.agents[row["id"]] = row["agent"]
                 texts[row["id"]] = text
                 rows.append(row)
-        served_rows.fill(connection, tenant, rows, profiles=_profiles(world, tenant, rng), tokens=world.budgets[tenant])
+        world.pages[tenant] = _pages(rng)
+        served_rows.fill(
+            connection,
+            tenant,
+            rows,
+            profiles=_profiles(world, tenant, rng),
+            documents=[
+                row
+                for path, text in world.pages[tenant].items()
+                for row in served_rows.document(path, text, verdict=rng.choice(("worked", "failed", None)))
+            ],
+            tokens=world.budgets[tenant],
+        )
     return world
+
+
+def _pages(rng: random.Random) -> dict[str, str]:
+    """Documents of each folder, of one paragraph or of many chunks."""
+    folders = ("steering", "conventions", "procedures/strategy", "knowledge", "experiments", "corpus")
+    return {
+        f"{folder}/{count}.md": "\n\n".join(_said(rng) for _ in range(rng.choice((1, 3, 60))))
+        for folder in folders
+        for count in range(rng.randrange(3))
+    }
 
 
 def _said(rng: random.Random) -> str:
@@ -98,19 +136,27 @@ def _said(rng: random.Random) -> str:
 
 
 def _profiles(world: World, tenant: str, rng: random.Random) -> dict[str, dict[str, str]]:
-    return {
+    made = {
         subject: {f"key{count}": f"{_said(rng)} {world.marks[tenant, subject]}" for count in range(rng.randrange(5))}
         for subject in world.tenants[tenant]
     }
+    for subject, attributes in made.items():
+        said = {shorten(one_line(clean(value)[0]), VALUE) for value in attributes.values()}
+        world.values[tenant, subject] = said | CORE
+    return made
 
 
-def faults(packet: Packet, world: World, tenant: str, subject: str) -> list[str]:
+def faults(
+    packet: Packet, world: World, tenant: str, subject: str, agent: str | None = None, real: Tokenizer | None = None
+) -> list[str]:
     """What is wrong with a packet; nothing, it is to be hoped."""
     found = []
     if packet.degraded is not None:
         found.append(f"degraded: {packet.degraded}")
     if packet.tokens > world.budgets[tenant] or packet.tokens < count_tokens(packet.text):
         found.append(f"{packet.tokens} tokens of {world.budgets[tenant]}")
+    if real is not None and real(packet.text) > world.budgets[tenant] / 0.95:
+        found.append(f"{real(packet.text)} tokens, really, of {world.budgets[tenant]}")
     if bool(packet.text) != bool(packet.spans) or (packet.text and strip_injected(packet.text)):
         found.append("not fenced")
     if packet.text.count(OPEN) + packet.text.count(CLOSE) not in {0, 2}:
@@ -123,11 +169,31 @@ def faults(packet: Packet, world: World, tenant: str, subject: str) -> list[str]
         if not at <= span.start < span.end:
             found.append("spans overlap")
         at = span.end
+        if span.block == "persona":
+            if shown not in world.values[tenant, subject]:
+                found.append(f"span of {span.path} says something else")
+            continue
         if span.id == path_id(span.path):
-            continue  # a profile's value, which its own block shortens
+            page = one_line(clean(world.pages[tenant][span.path])[0])
+            whole = span.block in {"steering", "conventions", "strategy", "documents"}
+            if not (page.startswith(one_line(shown)) if whole else one_line(shown) in page):
+                found.append(f"span of {span.path} says something else")
+            continue
+        if world.agents.get(span.id) not in {None, agent or "default"}:
+            found.append(f"{span.id} is another agent's")
         if shown != one_line(clean(shorten(world.texts[tenant, subject][span.id], 2_000))[0]):
             found.append(f"span of {span.id} says something else")
     return found
+
+
+def _tokenizer() -> Tokenizer | None:
+    """cl100k, by the file that litellm brings; None where it isn't installed."""
+    set_default("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        from litellm.utils import encoding
+    except ImportError:
+        return None
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
 def _marks(text: str) -> Iterator[str]:
@@ -160,14 +226,22 @@ def run(
         world = make(connection, rng, tenants=tenants, subjects=subjects, memories=memories)
     started, spans, empty, scrubbed = time.monotonic(), 0, 0, 0
     found: list[str] = []
-    with Injector(settings, timeout=30, ttl=0.0, files=False) as injector:
+    real = _tokenizer()
+    with Injector(settings, timeout=30, files=False) as injector:
         for number in range(packets):
             tenant, subject = rng.choice(world.subjects)
             goal = rng.choice(GOALS).format(*rng.sample(WORDS, 3)) if rng.random() < 0.9 else None
             blocks = rng.sample(BLOCKS, rng.randrange(1, len(BLOCKS))) if rng.random() < 0.2 else None
-            packet = injector.packet(tenant, subject, goal, blocks=blocks, run=number if rng.random() < 0.1 else None)
+            run = number if rng.random() < 0.1 else None
+            agent = rng.choice((None, *AGENTS))
+            asked = tuple(rng.sample([*world.pages[tenant]], min(2, len(world.pages[tenant])))) * (rng.random() < 0.2)
+            packet = injector.packet(tenant, subject, goal, agent=agent, blocks=blocks, run=run, documents=asked)
+            if rng.random() < 0.1:
+                again = injector.packet(tenant, subject, goal, agent=agent, blocks=blocks, run=run, documents=asked)
+                if again.text != packet.text or again.spans != packet.spans:
+                    found.append(f"packet {number}: another one out of the cache")
             spans, empty, scrubbed = spans + len(packet.spans), empty + (not packet.text), scrubbed + packet.scrubbed
-            found += [f"packet {number}: {fault}" for fault in faults(packet, world, tenant, subject)]
+            found += [f"packet {number}: {fault}" for fault in faults(packet, world, tenant, subject, agent, real)]
     return Outcome(packets, spans, empty, scrubbed, tuple(found), time.monotonic() - started)
 
 

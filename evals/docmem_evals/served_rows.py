@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any
 
 from docmem import db, layout
+from docmem.packet import path_id
 from docmem.sql import load
+from docmem_sync import chunks
 
 _SQL = partial(load, "docmem_evals", "served_rows.sql")
 _BATCH = 5_000
@@ -31,15 +33,23 @@ def memory(tenant: str, subject: str, text: str, *, number: int, rng: random.Ran
     }
 
 
+def document(path: str, text: str, *, verdict: str | None = None) -> list[dict[str, Any]]:
+    """A document's rows, one a chunk."""
+    meta = {} if verdict is None else {"verdict": verdict}
+    pieces = enumerate(chunks.split(text))
+    return [{"path": path, "chunk": at, "id": path_id(path), "text": piece, "meta": meta} for at, piece in pieces]
+
+
 def fill(
     connection: Any,
     tenant: str,
     memories: Sequence[Mapping[str, Any]],
     *,
     profiles: Mapping[str, Mapping[str, str]] | None = None,
+    documents: Sequence[Mapping[str, Any]] = (),
     tokens: int = 1500,
 ) -> None:
-    """Put a tenant's rows in, as the sync role; `profiles`: attributes by subject."""
+    """Put a tenant's rows in, as the sync role; `profiles`: attributes by subject; `documents`: chunks (`document`)."""
     shown = [
         {"subject": subject, "path": layout.profile_path(subject), "attributes": dict(attributes)}
         for subject, attributes in (profiles or {}).items()
@@ -50,5 +60,6 @@ def fill(
         cursor.execute(_SQL()["config"], {**values, "budgets": json.dumps({"tokens": tokens})})
         cursor.execute(_SQL()["channel"], values)
         cursor.execute(_SQL()["profiles"], {**values, "rows": json.dumps(shown)})
+        cursor.execute(_SQL()["documents"], {**values, "rows": json.dumps(list(documents))})
         for at in range(0, len(memories), _BATCH):
             cursor.execute(_SQL()["memories"], {**values, "rows": json.dumps(memories[at : at + _BATCH])})

@@ -22,11 +22,19 @@ FROM json_to_recordset(%(rows)s::json) AS r (subject text, path text, attributes
 
 -- name: memories
 INSERT INTO docmem.memory (
-    tenant_id, id, path, blob, revision, subject, kind, text, importance, turns, supersedes, meta, projection,
+    tenant_id, id, path, blob, revision, subject, agent, kind, text, importance, turns, supersedes, meta, projection,
     projection_hash, created_at, updated_at, valid_from, tsv
 )
-SELECT %(tenant)s, r.id, r.path, repeat('b', 40), %(revision)s, r.subject, r.kind, r.text, r.importance, '{t1}', '{}',
+SELECT %(tenant)s, r.id, r.path, repeat('b', 40), %(revision)s, r.subject, r.agent, r.kind, r.text, r.importance, '{t1}', '{}',
        '{}', r.text, md5(r.text), now(), now(), now() - r.days * interval '1 day', to_tsvector('english', r.text)
 FROM json_to_recordset(%(rows)s::json) AS r (
-    id text, path text, subject text, kind text, text text, importance smallint, days float8
+    id text, path text, subject text, agent text, kind text, text text, importance smallint, days float8
 );
+
+-- name: documents
+INSERT INTO docmem.document (
+    tenant_id, path, chunk, id, blob, revision, folder, title, text, meta, projection, projection_hash, tsv, updated_at
+)
+SELECT %(tenant)s, r.path, r.chunk, r.id, repeat('b', 40), %(revision)s, split_part(r.path, '/', 1), 'A page', r.text,
+       coalesce(r.meta, '{}'), r.text, md5(r.text), to_tsvector('english', r.text), now()
+FROM json_to_recordset(%(rows)s::json) AS r (path text, chunk integer, id text, text text, meta jsonb);
