@@ -17,6 +17,7 @@ from docmem.config import Settings
 from docmem.errors import ConfigError, DocmemError
 from docmem.git import remotes
 from docmem.repository import Repository
+from docmem.sql import load
 from docmem_sync import branch, rights, strays
 from docmem_sync.checks import Check, checked
 from docmem_sync.rights import By, Fault
@@ -53,7 +54,7 @@ def repair(settings: Settings) -> None:
     """Give each store its hooks and settings, and the index its rights, policies and roles' settings, as far as the
     roles that are configured may. What is left, the doctor names."""
     for tenant in repository.tenants(settings):
-        with contextlib.suppress(DocmemError):
+        with contextlib.suppress(DocmemError, OSError):
             checkout.repair(repository.open(settings, tenant))
     with contextlib.suppress(DocmemError):
         for _ in range(_ROUNDS):
@@ -78,9 +79,11 @@ def _mend(settings: Settings, found: Sequence[Fault]) -> None:
 
 
 def _run(session: psycopg.Connection[Any], found: Sequence[Fault]) -> None:
-    """Each fault's statements together; what this role may not mend is left, and the others are mended."""
+    """Each fault's statements together; what this role may not mend, or not now, is left, and the others are mended."""
+    left = (psycopg.errors.InsufficientPrivilege, psycopg.errors.LockNotAvailable)
     for fault in found:
-        with contextlib.suppress(psycopg.errors.InsufficientPrivilege), session.transaction():
+        with contextlib.suppress(*left), session.transaction():
+            session.execute(load("docmem_sync", "migrate.sql")["lock_timeout"].encode())
             for statement in fault.mends:
                 session.execute(statement.encode())
 

@@ -190,13 +190,17 @@ def test_what_is_behind_or_in_quarantine_names_what_mends_it(indexed: Settings) 
 
 def test_the_doctor_finds_a_store_that_checks_no_push_and_repairs_it(indexed: Settings, shell: Shell) -> None:
     git_dir = repository.open(indexed, "acme").git_dir
+    repository.create(indexed, "other")
     (git_dir / "hooks" / "pre-receive").unlink()
     found = checks(indexed)["repo acme"]
     assert not found.ok
     assert "pre-receive hook is missing" in found.detail
     assert found.hint == "docmem doctor --repair"
+    shutil.rmtree(indexed.tenants / "other.git" / "hooks")
+    (indexed.tenants / "other.git" / "hooks").write_text("in the way")
     shell("doctor", "--repair")
-    assert checks(indexed)["repo acme"].ok
+    mended = checks(indexed)
+    assert (mended["repo acme"].ok, mended["repo other"].ok) == (True, False)
 
 
 def test_the_doctor_tells_of_an_upstream_that_was_rewritten(indexed: Settings, tmp_path: Path) -> None:
