@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from docmem import config
+from docmem import config, forks
 from docmem.config import Settings
 from docmem.errors import DocmemError
 from docmem.model import Job
@@ -180,12 +180,19 @@ class Scheduler:
     ) -> None:
         self._run = run
         self._dead_letters = dead_letters
-        self._queue = Queue(timing or Timing())
+        self._timing = timing or Timing()
+        self._workers = workers
         self._clock = clock
         self._enabled = config.settings().consolidation_enabled if enabled is None else enabled
+        self._started = self._stopping = False
+        self.after_fork()
+        forks.anew(self)
+
+    def after_fork(self) -> None:
+        """Begin with nothing to do, in threads that start with the first job: what waits is the parent's."""
+        self._queue = Queue(self._timing)
         self._changed = threading.Condition()
-        self._stopping = False
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        self._threads: list[threading.Thread] = []
         self._ready: list[tuple[Job, int]] = []
 
     def schedule(self, job: Job) -> None:
@@ -196,11 +203,19 @@ class Scheduler:
             with self._changed:
                 self._queue.add(job, now=self._clock())
                 self._changed.notify()
+                if self._started and not self._stopping and not self._threads:
+                    self._start()
         except Exception:  # noqa: BLE001 - a door: the agent's turn goes on whatever is wrong with the job
             _log.exception("a job could not be scheduled; a sweep finds its thread")
 
     def start(self) -> None:
         """Start the worker threads."""
+        with self._changed:
+            self._started = True
+            self._start()
+
+    def _start(self) -> None:
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(self._workers)]
         for thread in self._threads:
             thread.start()
 

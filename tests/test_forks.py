@@ -18,11 +18,14 @@ from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder, LocalEmbedder, QueryVectors
 from docmem.index import Reader
 from docmem.inject import Injector
+from docmem.model import Job
+from docmem.scheduler import Ended, Scheduler, Timing
 from docmem_sync.sync import sync_tenant
 from tests.support.forking import Child
 from tests.support.model_server import Embeds, ModelServer
 from tests.support.repos import memory, put
 from tests.support.waiting import wait_until
+from tests.test_adapter import Kept
 from tests.test_inject import patient, serve, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
@@ -220,3 +223,25 @@ def test_a_local_embedder_works_in_a_child_of_a_parent_that_used_it() -> None:
     before = embedder.query("Porto")
     held = Child(lambda: QueryVectors(embedder, timeout=20)("Porto").vector)
     assert held.result() == pytest.approx(before)
+
+
+def test_a_child_consolidates_what_it_was_told_of_itself() -> None:
+    ran: list[str] = []
+
+    def run(job: Job) -> Ended:
+        ran.append(job.thread)
+        return "done"
+
+    scheduler = Scheduler(run, dead_letters=Kept(), timing=Timing(debounce=0.05), enabled=True)
+    scheduler.start()
+
+    def tell(thread: str) -> list[str]:
+        scheduler.schedule(Job("acme", thread, "s"))
+        wait_until(lambda: thread in ran)
+        return ran
+
+    scheduler.schedule(Job("acme", "of the parent", "s"))
+    child = Child(lambda: tell("of the child"))
+    assert child.result() == ["of the child"]
+    wait_until(lambda: ran == ["of the parent"])
+    scheduler.stop()
