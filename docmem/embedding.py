@@ -36,7 +36,8 @@ BATCH = 64
 """Texts of one call to a provider."""
 
 QUERY_TIMEOUT = 0.3
-"""Seconds a question's vector may take in a turn; past it the search is lexical only."""
+"""Seconds a question's vector may take in a turn; past it the search is lexical only. An injector's turn ends with it,
+and keeps a part of it for Postgres."""
 
 _CALL_TIMEOUT = 60.0
 _QUERY_CHARS = 2_000
