@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from docmem.fence import CLOSE, OPEN, clean, one_line
 from docmem.names import normalized
-from docmem.tokens import estimate
+from docmem.tokens import estimate as estimate_tokens
 
 Block: TypeAlias = Literal[
     "steering", "preferences", "persona", "strategy", "conventions", "facts", "learned", "episodes", "experiments",
@@ -185,7 +185,7 @@ def path_id(path: str) -> str:
 
 def count_tokens(text: str, tokenizer: Tokenizer | None = None) -> int:
     """Tokens of a text: exactly by a tokenizer, estimated without one. The one place that counts them."""
-    return estimate(text) if tokenizer is None else tokenizer(text)
+    return estimate_tokens(text) if tokenizer is None else tokenizer(text)
 
 
 def verdict(meta: Any) -> str:
@@ -437,5 +437,5 @@ def _named(label: str) -> str:
     return shorten(one_line(clean(label)[0]), _PATH_MAX)
 
 
-_estimated_once = lru_cache(maxsize=64)(estimate)
+_estimated_once = lru_cache(maxsize=64)(estimate_tokens)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
