@@ -1,19 +1,20 @@
 """Search over the files of one commit, without Postgres: BM25 over stemmed paragraphs.
 
 For when the server is away, for documents, and to check what the index says. It ranks words only.
-The ranking is rank-bm25's `BM25Plus` with delta 0, over lists of where each word stands: that package keeps a
-dictionary a paragraph, which was ten times the text, and looks at each of them for each question.
+The ranking is rank-bm25's `BM25Plus` with delta 0. What it is given comes from lists of where each word stands: a model
+of all texts keeps a dictionary a paragraph, which was ten times the text, and looks at each of them for each question.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from rank_bm25 import BM25Plus
 
 from docmem import files, git, layout, repository
 from docmem.config import Settings
@@ -321,18 +322,19 @@ def ranked(
         return ()
     size = sum(map(len, parts))
     average = max(1.0, sum(part.words for part in parts) / size)
-    found: list[dict[int, _Score]] = [{} for _ in parts]
-    for word, standing in _rare_first(asked(query, parts[0].language), parts, most):
-        idf = math.log((size + 1) / standing)
-        for part, scores in zip(parts, found, strict=True):
+    chosen = dict(_rare_first(asked(query, parts[0].language), parts, most))
+    counts: list[dict[int, dict[str, int]]] = [{} for _ in parts]
+    for word in chosen:
+        for part, held in zip(parts, counts, strict=True):
             for entry in part.places(word):
-                passage, times = entry >> _TIMES, entry & _MANY
-                norm = _K1 * (1 - B + B * part.length(passage) / average)
-                score, words = scores.get(passage, _NOTHING)
-                scores[passage] = score + idf * times * (_K1 + 1) / (norm + times), (*words, word)
+                held.setdefault(entry >> _TIMES, {})[word] = entry & _MANY
+    lengths = [part.length(passage) for part, held in zip(parts, counts, strict=True) for passage in held]
+    held_words = [words for held in counts for words in held.values()]
+    scores = iter(_scores(chosen, held_words, lengths, size=size, average=average))
+    found = [{passage: (next(scores), tuple(words)) for passage, words in held.items()} for held in counts]
     best: dict[str, tuple[float, Passages, int, tuple[str, ...]]] = {}
-    for part, scores in zip(parts, found, strict=True):
-        for passage, (score, words) in scores.items():
+    for part, scored in zip(parts, found, strict=True):
+        for passage, (score, words) in scored.items():
             path = part.path(passage)
             known = best.get(path)
             better = known is None or (score, -passage) > (known[0], -known[2])
@@ -345,8 +347,26 @@ def ranked(
     )
 
 
-_Score = tuple[float, tuple[str, ...]]
-_NOTHING: _Score = (0.0, ())
+def _scores(
+    standing: Mapping[str, int],
+    words: Sequence[Mapping[str, int]],
+    lengths: Sequence[int],
+    *,
+    size: int,
+    average: float,
+) -> list[float]:
+    """What some passages of a corpus score, by rank-bm25: `words` are those of the question in each, and how often.
+
+    Its model holds every word of all texts; here it is given what the question touches, and the whole corpus' numbers.
+    """
+    if not words:
+        return []
+    model = BM25Plus([[""]], k1=_K1, b=B, delta=0)
+    model.corpus_size, model.avgdl, model.idf = size, average, {}
+    model.doc_len, model.doc_freqs = lengths, words
+    model._calc_idf(standing)
+    model.corpus_size = len(words)  # of which scores are asked for; what is rare was counted in all
+    return list(map(float, model.get_scores(list(standing))))
 
 
 def _rare_first(wanted: Iterable[str], parts: Sequence[Passages], most: int) -> Iterator[tuple[str, int]]:
