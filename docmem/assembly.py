@@ -173,17 +173,20 @@ def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     budgets = rules.budgets
     for block in ALWAYS:
         yield Tier(block, laid_out(row for row in gathered.standing if row["folder"] == block), whole=True)
-    preferences = [_entry(hit, rules, gathered.used) for hit in gathered.preferences]
-    yield Tier("preferences", preferences, limit=budgets.preferences)
+    # Some may say the same, so that a few more than are shown are looked at.
+    told = gathered.preferences[: 2 * budgets.preferences]
+    preferences = [_entry(hit, rules, gathered.used) for hit in told]
+    more = len(gathered.preferences) - len(told)
+    yield Tier("preferences", preferences, limit=budgets.preferences, more=more)
     if gathered.profile is not None:
-        told = persona(
+        said = persona(
             gathered.profile,
             declared=rules.attributes(request.agent),
             limit=budgets.attributes,
             value_characters=budgets.value_characters,
         )
-        there = len(gathered.profile.get("attributes") or ()) if len(told) == budgets.attributes else 0
-        yield Tier("persona", told, more=max(0, there - len(told)))
+        there = len(gathered.profile.get("attributes") or ()) if len(said) == budgets.attributes else 0
+        yield Tier("persona", said, more=max(0, there - len(said)))
     strategy = (row for row in gathered.standing if row["path"].startswith(STRATEGY))
     yield Tier("strategy", laid_out(strategy), whole=True)
     yield Tier("documents", laid_out(gathered.asked), whole=True)

@@ -97,6 +97,19 @@ class Loaded(Protocol):
         """Load it. Raises like `Embedder.query`."""
 
 
+@runtime_checkable
+class Instant(Protocol):
+    """An embedder that may say of itself that it answers at once, out of memory or by arithmetic.
+
+    Then a turn asks it in its own thread. Any other is asked in another one, which a turn stops waiting for: that takes
+    a tenth of a millisecond, and a provider that hangs would hold the turn up.
+    """
+
+    @property
+    def instant(self) -> bool:
+        """Whether it never waits for anybody."""
+
+
 class TextRefused(ModelReplyError):
     """The provider takes the call and not these texts: one is too long for it, or against its rules."""
 
@@ -371,6 +384,8 @@ class QueryVectors:
 
     def __init__(self, embedder: Embedder, *, timeout: float = QUERY_TIMEOUT, size: int = 512) -> None:
         self._embedder = embedder
+        self._loaded = embedder if isinstance(embedder, Loaded) else None
+        self._is_instant = isinstance(embedder, Instant) and embedder.instant
         self._timeout = timeout
         self._size = size
         self.after_fork()
@@ -413,12 +428,12 @@ class QueryVectors:
 
         Loading holds the interpreter's lock for long: turns that waited with it were held up for up to half a second.
         """
-        if not isinstance(self._embedder, Loaded) or self._embedder.is_loaded:
+        if self._loaded is None or self._loaded.is_loaded:
             return True
         with self._lock:
             if self._loading is None:
                 self._loading = threading.Event()
-                work = partial(self._load, self._embedder, self._loading)
+                work = partial(self._load, self._loaded, self._loading)
                 threading.Thread(target=work, daemon=True, name="docmem-load").start()
         return self._loading.is_set()
 
@@ -433,6 +448,9 @@ class QueryVectors:
 
     def _in_time(self, question: str, limit: float) -> QueryVector:
         answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
+        if self._is_instant:
+            self._embed(question, answer)
+            return answer.get()
         self._workers.do(partial(self._embed, question, answer))
         try:
             return answer.get(timeout=limit)

@@ -565,7 +565,7 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     if request.searches and request.goal is not None:
         folders = KNOWLEDGE if rules.documents else ()
         question = Question(
-            request.goal, request.subject, request.agent, FACTS + EPISODES, folders, topics=request.topics, is_goal=True
+            request.goal, request.subject, request.agent, _kinds(request), folders, topics=request.topics, is_goal=True
         )
         asked = asking(question, rules, vector)
         wanted["found"] |= asked.request
@@ -587,13 +587,19 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     )
 
 
+def _kinds(request: Request) -> tuple[str, ...]:
+    """Kinds of memories that recall gives to the blocks that are asked for."""
+    kinds = (FACTS if "facts" in request.blocks else (), EPISODES if "episodes" in request.blocks else ())
+    return (*kinds[0], *kinds[1])
+
+
 def _wanted(request: Request, rules: Policies) -> dict[str, Any]:
     """What is read by its key, as `docmem.read` names it."""
     of_memories = Scope(request.subject, request.agent, (), rules.retention, request.topics).request()
     if "preferences" in request.blocks:
         of_memories |= {"preferences": True, "at_most": _PREFERENCES}
     if request.recalls and request.goal is None:
-        of_memories |= recent(FACTS + EPISODES, limit=_PREFERENCES)
+        of_memories |= recent(_kinds(request), limit=_PREFERENCES)
     wanted: dict[str, Any] = {
         "subject": request.subject,
         "agent": request.agent,

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from string import ascii_letters, digits
 from zlib import crc32
 
 _PART = re.compile(r"[A-Za-z]+|[0-9]+|[^\x00-\x7f]+|.", re.DOTALL)
@@ -24,6 +25,8 @@ _LONG = 128
 _REMEMBERED = 8_192
 """Words whose cost is kept: a megabyte."""
 _REMEMBERED_CHARS = 32
+_CODE_CHARS = 12
+_SHAPE = str.maketrans(dict.fromkeys(ascii_letters, "a") | dict.fromkeys(digits, "0"))
 
 _COSTS: Sequence[tuple[int, float]] = (
     (0x00C0, 2.0),  # letters of Latin with accents
@@ -64,9 +67,16 @@ def estimate(text: str) -> int:
 
 
 class _Words(dict[str, int]):
-    """The cost of each word, reckoned once: most words of a text were met before."""
+    """The cost of each word, reckoned once: most words of a text were met before.
+
+    But no id or booking code was: of those the shape is known, and what is learned of words isn't forgotten for them.
+    """
 
     def __missing__(self, word: str) -> int:
+        if len(word) <= _CODE_CHARS and not word.isalpha():
+            shape = word.translate(_SHAPE)
+            if "0" in shape and "a" in shape and "aaa" not in shape:
+                return _codes[shape]
         cost = _cost(word)
         if len(word) <= _REMEMBERED_CHARS:
             if len(self) >= _REMEMBERED:
@@ -76,6 +86,19 @@ class _Words(dict[str, int]):
 
 
 _words = _Words()
+
+
+class _Codes(dict[str, int]):
+    """The cost of codes of one shape, in which no more than two letters stand together: two tokens, at worst."""
+
+    def __missing__(self, shape: str) -> int:
+        cost = _cost(shape) + shape.count("aa")
+        if len(self) < _REMEMBERED:
+            self[shape] = cost
+        return cost
+
+
+_codes = _Codes()
 
 
 def _cost(word: str) -> int:

@@ -22,6 +22,7 @@ from docmem.embedding import (
     set_name,
 )
 from docmem.errors import ModelReplyError, ModelUnavailable
+from tests.support.models import Counting
 
 
 class Provider(ThreadingHTTPServer):
@@ -161,3 +162,15 @@ def test_a_provider_that_hangs_holds_no_question_up_and_is_left_alone_after_thre
 def test_nan_and_inf_are_no_vectors(provider: Provider, value: float) -> None:
     provider.value = value
     assert QueryVectors(LitellmEmbedder("openai/m"), timeout=20)("hello").degraded == "embedder_failed"
+
+
+def test_an_embedder_that_answers_at_once_is_asked_in_the_callers_thread() -> None:
+    asked: list[threading.Thread] = []
+
+    class AtOnce(Counting):
+        instant = True
+
+    for kind in (AtOnce, Counting):
+        model = kind(before=lambda: asked.append(threading.current_thread()))
+        assert QueryVectors(model)("a question").vector
+    assert [thread is threading.current_thread() for thread in asked] == [True, False]

@@ -45,6 +45,8 @@ WRITTEN = "written"
 """A tenant that is synced while others are read."""
 READERS = 8
 K = 5
+BLOCKS = ("preferences", "persona", "facts")
+"""Profile, preferences and the best of what the goal is about: five facts by default."""
 DIMS = 128
 MODEL = "bench"
 _TOPICS = 400
@@ -66,10 +68,11 @@ QUICK = Size(tenants=20, hot=2_000, others=100, calls=200)
 
 
 class Constant:
-    """An embedder that takes no time: vectors are made along with the questions."""
+    """An embedder that takes no time, asked in the caller's thread as peers ask theirs."""
 
     model = MODEL
     dimension = DIMS
+    instant = True
 
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
         return [_vector(text) for text in texts]
@@ -218,7 +221,7 @@ def packet_of(
     goal = filled.goal(rng, tenant, subject)
 
     def packet() -> None:
-        made = injector.packet(tenant, subject, goal)
+        made = injector.packet(tenant, subject, goal, blocks=BLOCKS)
         assert made.degraded is None, made.degraded
 
     return packet
