@@ -29,7 +29,7 @@ from docmem.layout import CONFIG, place
 from docmem.model import Memory
 from docmem.projection import VERSION
 from docmem.repository import Repository
-from docmem_sync import branch, embed, guard, hot, migrate, reading
+from docmem_sync import branch, embed, guard, hot, migrate, reading, statistics
 from docmem_sync.along import Along
 from docmem_sync.backlog import Backlog, settle
 from docmem_sync.beside import Beside
@@ -284,6 +284,7 @@ class _Job:
         started = time.monotonic()
         with db.explained(self.connection):
             done = self._at_rest() or self._at_work()
+        statistics.refresh(self.repo.settings, self.repo.tenant, done.upserts)
         if done.deletes:
             hot.settle(self.repo.settings, self.connection, self.repo.tenant)
         maintenance.if_due(self.repo)
