@@ -51,6 +51,7 @@ _AT_ONCE = 2
 _HEAD_SECONDS = 0.05
 _TENANTS = 4_096
 _PLACES = 30_000
+_AGAIN_SECONDS = 1.0
 _PARTS = 4
 _CHUNK = 1_500
 _log = logging.getLogger("docmem.inject")
@@ -239,7 +240,11 @@ class Fallback:
     def _fresh(self, key: Hashable, stamp: Hashable, keep: float | None) -> _Kept | None:
         with self._lock:
             kept = self._kept.get(key)
-            if kept is None or kept.stamp != stamp or (keep is not None and time.monotonic() - kept.at > keep):
+            if kept is None or kept.stamp != stamp:
+                return None
+            # What couldn't be read is tried again soon: there may just have been no file descriptor left.
+            most = _AGAIN_SECONDS if kept.value is None else keep
+            if most is not None and time.monotonic() - kept.at > most:
                 return None
             self._kept.move_to_end(key)
             return kept

@@ -52,6 +52,7 @@ KNOWLEDGE = tuple(folder for folder in FOLDERS if folder not in {"steering", "co
 """Folders whose documents are found by what they say; the other two are always shown."""
 
 _QUESTION_CHARS = 4_000
+_TOPICS, _TOPIC_CHARS = 100, 200
 _WHOLE = 750
 """Characters that each chunk of a document has at least, but for its last (sync cuts them so)."""
 _EVERYWHERE = 0.4
@@ -460,7 +461,7 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
         (match.strength, _memory(match.memory, shared=match.shared, strength=match.strength))
         for match in found.memories
     ]
-    ranked = _strongest(memories, found.documents, max(ARM, question.limit))
+    ranked = _strongest(memories, found.documents)
     if not question.is_goal:
         return ranked
     tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
@@ -470,15 +471,14 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
 def _by_vector(asked: Asking, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:
     rows, documents = near(asked.nearest, nearby)
     memories = [(match.strength, _memory(match.memory, cosine=match.strength)) for match in (*read.near, *rows)]
-    ranked = _strongest(memories, documents, max(ARM, asked.question.limit))
+    ranked = _strongest(memories, documents)
     return tuple(hit for hit in ranked if (hit.cosine or 0.0) >= asked.min_relevance)
 
 
-def _strongest(
-    memories: Sequence[tuple[float, Hit]], documents: Sequence[Mapping[str, Any]], limit: int
-) -> tuple[Hit, ...]:
+def _strongest(memories: Sequence[tuple[float, Hit]], documents: Sequence[Mapping[str, Any]]) -> tuple[Hit, ...]:
+    """An arm's memories and documents, as many of each as were asked for: a handbook takes no memory away."""
     both = [*memories, *((row["strength"], _document(row)) for row in documents)]
-    return tuple(hit for _, hit in sorted(both, key=lambda pair: (-pair[0], pair[1].key))[:limit])
+    return tuple(hit for _, hit in sorted(both, key=lambda pair: (-pair[0], pair[1].key)))
 
 
 def _memory(
@@ -536,9 +536,12 @@ def topic_names(topics: object) -> tuple[str, ...] | None:
         return None
     if isinstance(topics, str) or not isinstance(topics, Collection):
         raise InputError(f"topics are several, not {topics!r}", hint="give a list of names")
+    if len(topics) > _TOPICS:
+        raise InputError(f"{len(topics)} topics are asked for", hint=f"ask for {_TOPICS} at most, or for all of them")
     for topic in topics:
-        if not isinstance(topic, str) or not topic.strip():
-            raise InputError(f"a topic is a name, not {topic!r}")
+        # What Postgres can't take (a NUL, half a surrogate) is no fault of a tenant's rows.
+        if not isinstance(topic, str) or not topic.strip() or not topic.isprintable() or len(topic) > _TOPIC_CHARS:
+            raise InputError(f"a topic is a name, not {str(topic)[:_TOPIC_CHARS]!r}")
     return tuple(dict.fromkeys(topics))
 
 

@@ -14,6 +14,7 @@ from docmem.embedding import LocalEmbedder
 from docmem.errors import DocmemError, InputError, InvalidName, NotFound
 from docmem.files import render_memory
 from docmem.index import Frequencies, Reader
+from docmem.inject import Injector
 from docmem.model import Memory
 from docmem.recall import Arm, Hit, SearchResult, about, everywhere, fuse, judge, policies, rarity, search, telling
 from docmem.tenant_config import Weights
@@ -481,3 +482,21 @@ def test_each_question_of_a_large_tenant_is_weighed_by_a_sample(acme: Settings) 
     serve(acme, *many, memory("Guest 900 likes sauna and tea."))
     assert texts(search(acme, "acme", "Who likes tea and sauna?"))[0] == "Guest 900 likes sauna and tea."
     assert texts(search(acme, "acme", "Who likes tea in room 417?"))[0].endswith("room 417.")
+
+
+def test_a_handbook_full_of_a_word_takes_no_memory_away(acme: Settings) -> None:
+    booked = memory("Booked a cruise to Norway for June.")
+    pages: dict[str, bytes | None] = {
+        f"knowledge/page-{number}.md": f"# Cruise {number}\n\nA cruise, cruise by cruise.\n".encode()
+        for number in range(60)
+    }
+    put(acme, "acme", {booked.path: render_memory(booked), **pages})
+    sync_tenant(acme, "acme")
+    with Injector(acme, timeout=30, embedding_timeout=30, files=False) as injector:
+        assert booked.text in injector.packet("acme", "ana", "When is my cruise?").text
+
+
+@pytest.mark.parametrize("topics", [["a\0"], ["\ud800"], ["x" * 201], ["a"] * 101, [" "], "a", 5])
+def test_topics_that_are_no_names_are_the_callers_mistake(acme: Settings, topics: Any) -> None:
+    with pytest.raises(InputError):
+        search(acme, "acme", "tea", topics=topics)
