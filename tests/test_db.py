@@ -684,3 +684,15 @@ def test_a_locked_table_is_not_waited_for_without_end(indexed: Settings) -> None
     with closing(db.connect(indexed, "sync")) as connection, db.tenant_transaction(connection, "acme") as cursor:
         row = cursor.execute("SELECT current_setting('lock_timeout') AS limit").fetchone()
     assert row == {"limit": f"{db.LOCK_SECONDS}s"}
+
+
+def test_a_reader_may_lock_nothing_that_sync_writes(indexed: Settings) -> None:
+    """A session that locks a table and then does nothing is ended by no timeout."""
+    tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'docmem'::regnamespace"
+    with db.session(indexed, "reader") as reader:
+        names = {row["relname"] for row in reader.execute(tables)} - {"usage"}
+        assert "trace" in names
+        for name in names:
+            lock = sql.SQL("LOCK TABLE docmem.{} IN SHARE MODE").format(sql.Identifier(name))
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), reader.transaction():
+                reader.execute(lock)

@@ -35,8 +35,8 @@ FROM unnest(%(tables)s::text[]) AS t (name)
 LEFT JOIN pg_class AS c
     ON c.relname = t.name AND c.relnamespace = 'docmem'::regnamespace AND c.relkind IN ('r', 'p')
 WHERE c.oid IS NULL OR NOT has_table_privilege(c.oid, 'SELECT')
-   OR t.name IN ('usage', 'trace') AND NOT (has_table_privilege(c.oid, 'INSERT')
-                                            AND has_table_privilege(c.oid, 'UPDATE'))
+   OR t.name IN ('usage', 'trace') AND NOT has_table_privilege(c.oid, 'INSERT')
+   OR t.name = 'usage' AND NOT has_table_privilege(c.oid, 'UPDATE')
 UNION ALL
 SELECT f.name || '()', CASE WHEN p.oid IS NULL THEN 'is gone' ELSE 'may not be used' END
 FROM unnest(%(functions)s::text[]) AS f (name)
