@@ -587,10 +587,12 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     )
 
 
+_KINDS = (("facts", FACTS), ("episodes", EPISODES))
+
+
 def _kinds(request: Request) -> tuple[str, ...]:
     """Kinds of memories that recall gives to the blocks that are asked for."""
-    kinds = (FACTS if "facts" in request.blocks else (), EPISODES if "episodes" in request.blocks else ())
-    return (*kinds[0], *kinds[1])
+    return tuple(kind for block, kinds in _KINDS for kind in kinds if block in request.blocks)
 
 
 def _wanted(request: Request, rules: Policies) -> dict[str, Any]:

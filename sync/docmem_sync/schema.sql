@@ -1071,7 +1071,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 15;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 13;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;

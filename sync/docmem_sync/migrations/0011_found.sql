@@ -6,7 +6,7 @@ DROP FUNCTION docmem.oldest(text[], jsonb);
 -- Ids of a subject's memories that an agent may see now, newest first. `kept`: for how many seconds those of the kinds
 -- that are `limited`.
 CREATE FUNCTION docmem.newest(
-    tenant text, subject text, agent text, kinds text[], limited text[], kept float8[], at_most integer
+    tenant text, subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], at_most integer
 ) RETURNS TABLE (id text, place tid) LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN QUERY
@@ -15,6 +15,7 @@ BEGIN
         WHERE m.tenant_id = newest.tenant
           AND m.subject = newest.subject
           AND m.kind = ANY (newest.kinds)
+          AND (newest.topics IS NULL OR m.topic = ANY (newest.topics))
           AND (newest.agent IS NULL OR m.agent IS NULL OR m.agent = newest.agent)
           AND coalesce(
               coalesce(m.valid_from, m.created_at)
@@ -25,6 +26,78 @@ BEGIN
           AND (m.expires IS NULL OR m.expires > now())
         ORDER BY coalesce(m.valid_from, m.created_at) DESC, m.id
         LIMIT newest.at_most;
+END
+$$;
+
+-- The vectors of a subject stand together in an index of their own.
+ALTER TABLE docmem.memory_vector ADD COLUMN subject text;
+
+-- Whoever migrates owns the tables, and row-level security is forced on owners too.
+ALTER TABLE docmem.memory NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory_vector NO FORCE ROW LEVEL SECURITY;
+UPDATE docmem.memory_vector v SET subject = m.subject
+FROM docmem.memory m
+WHERE m.tenant_id = v.tenant_id AND m.id = v.id;
+ALTER TABLE docmem.memory_vector ALTER COLUMN subject SET NOT NULL;
+ALTER TABLE docmem.memory FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory_vector FORCE ROW LEVEL SECURITY;
+
+CREATE INDEX memory_vector_subject ON docmem.memory_vector (tenant_id, subject, set);
+
+-- The subject of a memory's vectors. They see what the caller sees: its tenant's rows.
+CREATE FUNCTION docmem.set_subject_of_vector() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.subject := (SELECT m.subject FROM docmem.memory m WHERE m.tenant_id = NEW.tenant_id AND m.id = NEW.id);
+    RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION docmem.move_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE docmem.memory_vector v SET subject = NEW.subject WHERE v.tenant_id = NEW.tenant_id AND v.id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER subject BEFORE INSERT ON docmem.memory_vector
+FOR EACH ROW EXECUTE FUNCTION docmem.set_subject_of_vector();
+CREATE TRIGGER vectors AFTER UPDATE OF subject ON docmem.memory
+FOR EACH ROW WHEN (OLD.subject <> NEW.subject) EXECUTE FUNCTION docmem.move_vectors();
+
+-- The memories of a subject that are nearest to a vector and that an agent may see now: what they are, where they stand,
+-- and how far away they are.
+CREATE FUNCTION docmem.nearest(
+    tenant text, subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], vector halfvec,
+    set text, at_most integer
+) RETURNS TABLE (id text, place tid, distance float8) LANGUAGE plpgsql STABLE
+-- Each side is an index's few pages, read once. A planner that knows no tenant takes them for one row each, and looks at
+-- all pairs.
+SET enable_nestloop = off
+AS $$
+BEGIN
+    RETURN QUERY
+        SELECT m.id, m.ctid, v.embedding <=> nearest.vector AS far
+        FROM docmem.memory m
+        JOIN docmem.memory_vector v ON v.id = m.id
+        WHERE m.tenant_id = nearest.tenant
+          AND v.tenant_id = nearest.tenant
+          AND m.subject = nearest.subject
+          AND v.subject = nearest.subject
+          AND v.set = nearest.set
+          AND v.projection_hash = m.projection_hash
+          AND vector_dims(v.embedding) = vector_dims(nearest.vector)
+          AND m.kind = ANY (nearest.kinds)
+          AND (nearest.topics IS NULL OR m.topic = ANY (nearest.topics))
+          AND (nearest.agent IS NULL OR m.agent IS NULL OR m.agent = nearest.agent)
+          AND coalesce(
+              coalesce(m.valid_from, m.created_at)
+              > now() - nearest.kept[array_position(nearest.limited, m.kind)] * interval '1 second', true
+          )
+          AND (m.valid_from IS NULL OR m.valid_from <= now())
+          AND (m.valid_until IS NULL OR m.valid_until > now())
+          AND (m.expires IS NULL OR m.expires > now())
+        ORDER BY far, m.id
+        LIMIT nearest.at_most;
 END
 $$;
 
@@ -68,7 +141,7 @@ DECLARE
     found_documents json;
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
-        subject text, agent text, kinds text[], limited text[], kept float8[], folders text[], question text,
+        subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], folders text[], question text,
         languages text[], sample integer, candidates integer, best integer, next float8, next_but_one float8,
         vector halfvec, set text, floor float8, preferences boolean, recent text[], at_most integer
     );
@@ -107,6 +180,7 @@ BEGIN
                        SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
                    )::text AS shared,
                    m.kind = ANY (asked.kinds)
+                   AND (asked.topics IS NULL OR coalesce(m.topic = ANY (asked.topics), false))
                    AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
                    AND coalesce(
                        coalesce(m.valid_from, m.created_at)
@@ -167,27 +241,9 @@ BEGIN
 
     IF asked.vector IS NOT NULL THEN
         SELECT shown || array_agg(n.place), json_agg(json_build_array(n.id, 1 - n.distance)) INTO shown, near
-        FROM (
-            SELECT m.id, m.ctid AS place, v.embedding <=> asked.vector AS distance
-            FROM docmem.memory m
-            JOIN docmem.memory_vector v ON v.tenant_id = m.tenant_id AND v.id = m.id
-            WHERE m.tenant_id = found.tenant
-              AND v.tenant_id = found.tenant
-              AND v.set = asked.set
-              AND v.projection_hash = m.projection_hash
-              AND vector_dims(v.embedding) = vector_dims(asked.vector)
-              AND m.subject = asked.subject
-              AND m.kind = ANY (asked.kinds)
-              AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
-              AND coalesce(
-                  coalesce(m.valid_from, m.created_at)
-                  > now() - asked.kept[array_position(asked.limited, m.kind)] * interval '1 second', true
-              )
-              AND (m.valid_from IS NULL OR m.valid_from <= now())
-              AND (m.valid_until IS NULL OR m.valid_until > now())
-              AND (m.expires IS NULL OR m.expires > now())
-            ORDER BY distance, m.id
-            LIMIT asked.best
+        FROM docmem.nearest(
+            tenant, asked.subject, asked.agent, asked.kinds, asked.topics, asked.limited, asked.kept, asked.vector,
+            asked.set, asked.best
         ) AS n
         WHERE 1 - n.distance >= asked.floor;
     END IF;
@@ -195,12 +251,13 @@ BEGIN
     IF asked.preferences THEN
         SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, preferences
         FROM docmem.newest(
-            tenant, asked.subject, asked.agent, '{preference}', asked.limited, asked.kept, asked.at_most) AS n;
+            tenant, asked.subject, asked.agent, '{preference}', NULL, asked.limited, asked.kept, asked.at_most) AS n;
     END IF;
     IF asked.recent IS NOT NULL THEN
         SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, recent
         FROM docmem.newest(
-            tenant, asked.subject, asked.agent, asked.recent, asked.limited, asked.kept, asked.at_most) AS n;
+            tenant, asked.subject, asked.agent, asked.recent, asked.topics, asked.limited, asked.kept, asked.at_most
+        ) AS n;
     END IF;
 
     IF shown IS NOT NULL THEN
