@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from docmem.model import Document, Memory, Profile
 from docmem.tenant_config import TenantConfig
 from docmem_sync import rows
 from docmem_sync.ledger import At, Version
-from docmem_sync.store import Known, Store, join_at_once
+from docmem_sync.store import Known, join_at_once
 
 _FEW = 100
 """As many rows are found one by one: more are joined at once."""
@@ -106,9 +106,9 @@ class Along:
         store.run_batches("upsert_profiles", (row for row in self.profiles.values() if row is not None))
         store.run_batches("upsert_documents", documents, language=language)
         if memories:
-            _carry_vectors(store, "memory", [row["id"] for row in memories])
+            store.carry_vectors("memory", [row["id"] for row in memories])
         if documents:
-            _carry_vectors(store, "document", [path for path, found in self.documents.items() if found])
+            store.carry_vectors("document", [path for path, found in self.documents.items() if found])
         store.run_batches("shorten_documents", _lengths(self.documents))
         self._delete(known)
         if self.memories or self.documents:
@@ -134,12 +134,6 @@ class Along:
             store.run_batches(f"close_{kind}_history", self._closed[kind])
         marks = ({"id": memory, "step": step, "by": by} for (memory, step), by in self._superseded.items())
         store.run_batches("supersede", marks)
-
-
-def _carry_vectors(store: Store, what: str, keys: Sequence[str]) -> None:
-    """Texts keep their vectors, wherever they went; changed ones never their old."""
-    for name in (f"keep_{what}_vectors", f"forget_{what}_vectors"):
-        store.run(name, keys=keys)
 
 
 def _closing(key: str, step: int, at: At) -> dict[str, Any]:

@@ -38,9 +38,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_VECTORS = ("keep_memory_vectors", "keep_document_vectors", "forget_memory_vectors", "forget_document_vectors")
-
-
 class _Stage:
     """A table beside the served one. Rows are gathered as text and copied by the megabyte."""
 
@@ -265,8 +262,9 @@ class Beside:
                 "key": sql.Identifier(_KEYS[kind][0]),
             }
             self._execute("swap_history", table, names | self._columns(table))
-        for name in ("swap_superseded", *_VECTORS):
-            self._execute(name, "memory")
+        self._execute("swap_superseded", "memory")
+        for what in ("memory", "document"):
+            self._store.carry_vectors(what, None)
         for table in _KEYS:  # last: rows take their vectors along
             self._delete_gone(table)
         self._store.run("list_languages")

@@ -165,7 +165,7 @@ DELETE FROM docmem.document WHERE tenant_id = %(tenant)s AND path = ANY(%(keys)s
 
 -- name: keep_memory_vectors
 -- A text keeps its vector wherever it goes: to another row, or to one more. To be run before rows are deleted, which takes
--- their vectors along.
+-- their vectors along. `keys` null, here and below: of all of the tenant's rows.
 INSERT INTO docmem.memory_vector (tenant_id, id, set, projection_hash, embedding)
 SELECT m.tenant_id, m.id, s.set, v.projection_hash, v.embedding
 FROM docmem.memory AS m
@@ -175,7 +175,7 @@ CROSS JOIN LATERAL (
     WHERE v.tenant_id = %(tenant)s AND v.projection_hash = m.projection_hash AND v.set = s.set
     LIMIT 1
 ) AS v
-WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(keys)s) AND NOT EXISTS (
+WHERE m.tenant_id = %(tenant)s AND (%(keys)s::text[] IS NULL OR m.id = ANY(%(keys)s)) AND NOT EXISTS (
     SELECT FROM docmem.memory_vector AS o
     WHERE o.tenant_id = %(tenant)s AND o.id = m.id AND o.set = s.set AND o.projection_hash = m.projection_hash
 )
@@ -192,7 +192,7 @@ CROSS JOIN LATERAL (
     WHERE v.tenant_id = %(tenant)s AND v.projection_hash = d.projection_hash AND v.set = s.set
     LIMIT 1
 ) AS v
-WHERE d.tenant_id = %(tenant)s AND d.path = ANY(%(keys)s) AND NOT EXISTS (
+WHERE d.tenant_id = %(tenant)s AND (%(keys)s::text[] IS NULL OR d.path = ANY(%(keys)s)) AND NOT EXISTS (
     SELECT FROM docmem.document_vector AS o
     WHERE o.tenant_id = %(tenant)s AND o.path = d.path AND o.chunk = d.chunk AND o.set = s.set
       AND o.projection_hash = d.projection_hash
@@ -205,13 +205,13 @@ ON CONFLICT (tenant_id, path, chunk, set) DO UPDATE SET
 DELETE FROM docmem.memory_vector AS v
 USING docmem.memory AS m
 WHERE v.tenant_id = %(tenant)s AND m.tenant_id = %(tenant)s AND m.id = v.id
-  AND v.id = ANY(%(keys)s) AND v.projection_hash <> m.projection_hash;
+  AND (%(keys)s::text[] IS NULL OR v.id = ANY(%(keys)s)) AND v.projection_hash <> m.projection_hash;
 
 -- name: forget_document_vectors
 DELETE FROM docmem.document_vector AS v
 USING docmem.document AS d
 WHERE v.tenant_id = %(tenant)s AND d.tenant_id = %(tenant)s AND d.path = v.path AND d.chunk = v.chunk
-  AND v.path = ANY(%(keys)s) AND v.projection_hash <> d.projection_hash;
+  AND (%(keys)s::text[] IS NULL OR v.path = ANY(%(keys)s)) AND v.projection_hash <> d.projection_hash;
 
 -- name: join_at_once
 -- Of a tenant that came since the statistics were made the planner believes that it has one row, and joins two of its

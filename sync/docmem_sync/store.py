@@ -136,6 +136,14 @@ class Store:
         self.run("open_channel")
         self.run("notify", subjects=None if subjects is None else list(subjects))
 
+    def carry_vectors(self, what: str, keys: Collection[str] | None) -> None:
+        """Let texts (of these ids of memories or paths of documents; None: all) keep their vectors, wherever they went.
+
+        Changed ones never keep their old. To be run before rows are deleted.
+        """
+        for name in (f"keep_{what}_vectors", f"forget_{what}_vectors"):
+            self.run(name, keys=None if keys is None else list(keys))
+
     def prune(self) -> None:
         """Let traces go that are past their time."""
         self.run("prune_traces")
