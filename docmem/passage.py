@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
+
+import Stemmer
 
 from docmem.fence import one_line
 from docmem.packet import shorten
@@ -29,8 +31,10 @@ why will with would you your s t
 def stems(text: str, *, language: str) -> list[str]:
     """The words of a text, in order: in one form (NFKC, case folded, without invisible characters), stemmed where the
     language has a stemmer, without stop words."""
-    stem = _stemmer(language)
-    return [stem(word) for word in _WORD.findall(in_one_form(text)) if word not in _stop_words()]
+    stop = _stop_words()
+    words = [word for word in _WORD.findall(in_one_form(text)) if word not in stop]
+    stemmer = _stemmers.of(language)
+    return words if stemmer is None else stemmer.stemWords(words)
 
 
 def in_one_form(text: str) -> str:
@@ -45,21 +49,21 @@ def _stop_words() -> frozenset[str]:
     return frozenset(_STOP.split())
 
 
-@lru_cache(maxsize=8)
-def _stemmer(language: str) -> Callable[[str], str]:
-    import snowballstemmer
+class _Stemmers(threading.local):
+    """A thread's own: a stemmer keeps the word in itself while it works on it."""
 
-    if language not in snowballstemmer.algorithms():
-        return str
-    own = threading.local()
+    def __init__(self) -> None:
+        self._known: dict[str, Stemmer.Stemmer | None] = {}
 
-    def stem(word: str) -> str:
-        # A stemmer keeps the word in itself while it works on it: one for each thread.
-        if not hasattr(own, "stemmer"):
-            own.stemmer = snowballstemmer.stemmer(language)
-        return str(own.stemmer.stemWord(word))
+    def of(self, language: str) -> Stemmer.Stemmer | None:
+        """The stemmer of a language, None where it has none."""
+        if language not in self._known:
+            # Without its cache: looking a word up takes longer than to stem it.
+            self._known[language] = Stemmer.Stemmer(language, 0) if language in Stemmer.algorithms() else None
+        return self._known[language]
 
-    return lru_cache(maxsize=50_000)(stem)
+
+_stemmers = _Stemmers()
 
 
 def passages(text: str) -> list[str]:
