@@ -16,7 +16,7 @@ from typing import Any
 
 from docmem.errors import InputError
 from docmem.names import agent_name, safe_path, subject_key, tenant_name
-from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Tier, Tokenizer, build, persona, shorten, verdict
+from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Signals, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
 from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
 
@@ -220,20 +220,14 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
 
 def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | None = None) -> Entry:
     """A memory in full, or of a document the passage that answers the question."""
-    signals: Mapping[str, float | None] = {
-        "score": round(hit.score, 4),
-        "relevance": round(hit.relevance, 4),
-        "matched": hit.matched,
-        "cosine": None if hit.cosine is None else round(hit.cosine, 4),
-        "strength": None if hit.strength is None else round(hit.strength, 4),
-        "recency": round(recency(hit.age, rules.weights), 4),
-        "importance": hit.importance,
-        "verdict": settled(hit),
-        "used": float(hit.id in used),
-    }
+    # What ages is rounded here: a packet that is made again a moment later is the same.
+    seen = Signals(
+        round(hit.score, 4), hit.relevance, hit.matched, hit.cosine, hit.strength,
+        round(recency(hit.age, rules.weights), 4), hit.importance, settled(hit), hit.id in used,
+    )  # fmt: skip
     if hit.kind != "document":
         text = shorten(hit.text, _MEMORY_CHARS)
-        return Entry(text, hit.id, hit.path, hit.revision, when=hit.since, since=hit.since, signals=signals)
+        return Entry(text, hit.id, hit.path, hit.revision, when=hit.since, since=hit.since, seen=seen)
     text, starts, ends = hit.text, hit.starts, hit.ends
     if question and len(text) > LIMIT:
         found = best(text, question, language=rules.language)
@@ -249,7 +243,7 @@ def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | 
         label=hit.path,
         multiline=True,
         since=hit.since,
-        signals=signals,
+        seen=seen,
         starts=starts,
         ends=ends,
     )

@@ -106,8 +106,8 @@ class _Kept:
 
 
 def _bytes(kept: _Kept) -> int:
-    """What a packet takes of memory, its key included; a span with what recall saw of it takes about 600 bytes."""
-    return 1_000 + sys.getsizeof(kept.packet.text) + 600 * len(kept.packet.spans)
+    """What a packet takes of memory, its key included; a span with what recall saw of it takes about 450 bytes."""
+    return 1_000 + sys.getsizeof(kept.packet.text) + 450 * len(kept.packet.spans)
 
 
 class Injector:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from docmem.fence import CLOSE, OPEN, clean, one_line
@@ -71,7 +70,27 @@ _PATH_MAX = 80
 
 _CORE = ("label", "preferred_language", "locale", "lifecycle_stage", "last_interaction_at")
 
-_NONE: Mapping[str, float | None] = MappingProxyType({})
+
+class Signals(NamedTuple):
+    """What recall saw in an entry, each as recall has it; None for what doesn't apply to it, or wasn't looked at.
+
+    `relevance`, `recency` and `verdict` are 0 to 1, `importance` 0 to 10, `cosine` -1 to 1; `matched` counts words of
+    the question; `used`: whether one of the last runs was given it.
+    """
+
+    score: float
+    relevance: float
+    matched: int | None
+    cosine: float | None
+    strength: float | None
+    recency: float
+    importance: int
+    verdict: float | None
+    used: bool
+
+    def rounded(self) -> dict[str, float | None]:
+        """By name, each with four digits."""
+        return {name: None if value is None else round(float(value), 4) for name, value in self._asdict().items()}
 
 
 class Span(NamedTuple):
@@ -88,7 +107,12 @@ class Span(NamedTuple):
     block: Block = "facts"
     since: datetime | None = None
     cost: int = 0
-    signals: Mapping[str, float | None] = _NONE
+    seen: Signals | None = None
+
+    @property
+    def signals(self) -> dict[str, float | None]:
+        """What recall saw in it, by name; nothing where recall wasn't asked."""
+        return {} if self.seen is None else self.seen.rounded()
 
     def as_json(self) -> dict[str, Any]:
         """As in `inject --json`."""
@@ -103,7 +127,7 @@ class Span(NamedTuple):
     def explained(self, now: datetime) -> dict[str, Any]:
         """As in `inject --explain --json`; the age in days."""
         age = None if self.since is None else round((now - self.since).total_seconds() / 86_400, 2)
-        why = {"block": self.block, "age_days": age, "tokens": self.cost, "signals": dict(self.signals)}
+        why = {"block": self.block, "age_days": age, "tokens": self.cost, "signals": self.signals}
         return self.as_json() | why
 
 
@@ -111,7 +135,7 @@ class Entry(NamedTuple):
     """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
 
     `starts`, `ends`: it is the first, the last of its file's text; where it isn't, a mark outside its span says so.
-    `since` and `signals` go into its span.
+    `since` and `seen` go into its span.
     """
 
     text: str
@@ -123,7 +147,7 @@ class Entry(NamedTuple):
     when: datetime | None = None
     multiline: bool = False
     since: datetime | None = None
-    signals: Mapping[str, float | None] = _NONE
+    seen: Signals | None = None
     starts: bool = True
     ends: bool = True
 
@@ -305,7 +329,8 @@ class _Page:
             line = _line(entry, self.year, most=_CHARS_A_TOKEN * max(room, 0) if tier.whole else None)
             if line is None or not self.seen.isdisjoint(line.marks):
                 continue
-            cost = self._count(line.text)
+            text = line.text
+            cost = self._count(text)
             follows = tier.whole and at + 1 < len(tier.entries)
             fits = cost <= room - (self._fixed(_GAP) if follows else 0)
             if not fits and not tier.whole:
@@ -318,7 +343,8 @@ class _Page:
                     self._note_gap(written=shown > 0)
                     break
                 line, cost = cut
-            self._write(opening, line, entry, block=tier.block, cost=cost)
+                text = line.text
+            self._write(opening, line, text, entry, block=tier.block, cost=cost)
             self.tokens += opening_cost
             room, shown, opening, opening_cost = room - cost, shown + 1, "", 0
             if not fits:
@@ -366,12 +392,11 @@ class _Page:
             parts.append(PREAMBLE)
         return "\n".join([*parts, HEADINGS[block], ""])
 
-    def _write(self, opening: str, line: _Line, entry: Entry, *, block: Block, cost: int) -> None:
+    def _write(self, opening: str, line: _Line, text: str, entry: Entry, *, block: Block, cost: int) -> None:
         at = self.length + len(opening) + len(line.start)
         since = entry.since or entry.when
         end = at + len(line.shown)
-        self.spans.append(Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.signals))
-        text = line.text
+        self.spans.append(Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.seen))
         self.text += (opening, text)
         self.length += len(opening) + len(text)
         self.tokens += cost
