@@ -23,6 +23,7 @@ from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.errors import DocmemError, NotFound
 from docmem.index import Frequencies, filler_words, says_something
+from docmem.lexemes import lexemes
 from docmem.packet import Packet, Tokenizer, path_id
 from docmem.recall import ARM, KNOWLEDGE, Arm, Hit, Policies, about, by_recency, everywhere, fuse, telling
 
@@ -362,9 +363,7 @@ def _found(
 
 @lru_cache(maxsize=8)
 def _filler(language: str) -> frozenset[str]:
-    from docmem.passage import stems
-
-    return frozenset(stems(filler_words(), language=language))
+    return frozenset(lexemes(filler_words(), language=language, asked=True))
 
 
 def _load() -> Page:

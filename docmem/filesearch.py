@@ -1,4 +1,4 @@
-"""Search over the files of one commit, without Postgres: BM25 over stemmed paragraphs.
+"""Search over the files of one commit, without Postgres: BM25 over the lexemes of paragraphs.
 
 For when the server is away, for documents, and to check what the index says. It ranks words only.
 The ranking is rank-bm25's `BM25Plus` with delta 0. What it is given comes from lists of where each word stands: a model
@@ -19,10 +19,11 @@ from rank_bm25 import BM25Plus
 from docmem import files, git, layout, repository
 from docmem.config import Settings
 from docmem.errors import FormatError, NotFound
+from docmem.lexemes import lexemes
 from docmem.model import KINDS, Document, Kind, Memory
 from docmem.names import subject_key
 from docmem.packet import path_id
-from docmem.passage import passages, stems
+from docmem.passage import passages
 from docmem.projection import project_memory
 from docmem.recall import Hit, Policies, SearchResult, check, no_topic, recency
 from docmem.repository import Repository
@@ -224,8 +225,9 @@ class Passages:
 
     def add_memory(self, memory: Memory, revision: str, now: datetime) -> None:
         """Add the passages of a memory."""
-        pieces = ((piece, project_memory(replace(memory, text=piece))) for piece in passages(memory.text))
-        self._add(memory_hit(memory, revision, now), "", pieces)
+        self._add(
+            memory_hit(memory, revision, now), "", project_memory(replace(memory, text="")), passages(memory.text)
+        )
 
     def add_document(self, document: Document, revision: str, blob: str) -> None:
         """Add the passages of a document; `blob`: the id of its content."""
@@ -239,15 +241,16 @@ class Passages:
             age=0.0,
             verdict=None if said is None else str(said),
         )
-        pieces = passages(document.text) or [document.title]
-        self._add(hit, blob, ((piece, f"{document.title} {piece}") for piece in pieces))
+        self._add(hit, blob, document.title, passages(document.text) or [document.title])
 
-    def _add(self, hit: Hit, blob: str, pieces: Iterable[tuple[str, str]]) -> None:
+    def _add(self, hit: Hit, blob: str, head: str, pieces: Iterable[str]) -> None:
         file = len(self._files)
         self._files.append((hit, blob))
         self.cost += 500
-        for text, found_by in pieces:
-            words = Counter(stems(found_by, language=self.language))
+        found_by = lexemes(head, language=self.language)
+        for text in pieces:
+            words = Counter(found_by)
+            words.update(lexemes(text, language=self.language))
             length = sum(words.values())
             for word, times in words.items():
                 self._note(word, len(self._texts) << _TIMES | min(times, _MANY))
@@ -301,7 +304,7 @@ class Passages:
 
 def asked(query: str, language: str) -> list[str]:
     """The words of a question, each once."""
-    return list(dict.fromkeys(stems(query[:4_000], language=language)))
+    return list(dict.fromkeys(lexemes(query[:4_000], language=language, asked=True)))
 
 
 def ranked(

@@ -52,8 +52,8 @@ PATIENCE = 30.0
 """Seconds for where nobody waits for a turn: the start of a process, or of a server."""
 
 _CACHED = 2_048
-_CACHED_BYTES = 3 * 2**20
-"""Of packets that are kept: with it a process stays below 60 MB, of which the driver and an idle one take 54."""
+_CACHED_BYTES = 2 * 2**20
+"""Of packets that are kept: with it a process stays below 60 MB, of which the driver and an idle one take 56."""
 
 _TENANTS = 4_096
 _PREFERENCES = 100

@@ -5,8 +5,8 @@
 Of each kind (flights, invoices, amounts, telephone numbers, names, dates …) `--each` memories of one person, beside as
 many that differ in one digit or word only; each written in one of the kind's ways, and asked for in every other; and
 sixteen statements in scripts without spaces. Asked of the person's memories (`subject`), of all of the tenant's
-(`tenant`), of documents (`documents`), and as the goal of a packet (`packet`). Printed: the share that is found among
-the first 10, and ranked first.
+(`tenant`), of documents (`documents`), and as the goal of a packet (`packet`); and of the person's memories without
+Postgres (`files`, `packet of files`). Printed: the share that is found among the first 10, and ranked first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from docmem import names, postgres, repository
+from docmem.assembly import requested
 from docmem.config import Settings
+from docmem.fallback import Fallback
 from docmem.fence import one_line
 from docmem.files import render_memory
+from docmem.filesearch import Passages, config_at, memories_at, ranked
 from docmem.index import Reader
 from docmem.inject import Injector
 from docmem.layout import memory_path
 from docmem.model import Memory, Source
+from docmem.packet import Packet
 from docmem.recall import search
 from docmem_sync.sync import sync_tenant
 
@@ -232,16 +236,19 @@ def measure(settings: Settings, asked: Sequence[Asked]) -> Iterator[dict[str, An
         "tenant": {"folders": ()},
         "documents": {"subject": PERSON, "kinds": ()},
     }
+    in_files = passages_of(settings)
+    fallback = Fallback(settings)
     with Injector(settings, timeout=30, files=False) as injector:
         for one in asked:
             ranks: dict[str, int | None] = {
                 name: _rank([hit.text.strip() for hit in search(reader, TENANT, one.question, **how).hits], one.wanted)
                 for name, how in where.items()
             }
-            text = injector.packet(TENANT, PERSON, one.question).text
-            facts = [line for line in text.splitlines() if line.startswith("- ")]
-            shown = one_line(one.wanted)
-            ranks["packet"] = _rank([line[2 : 2 + len(shown)] for line in facts], shown)
+            in_them = ranked(one.question, [in_files], limit=10)
+            ranks["files"] = _rank([hit.text for hit in in_them], one_line(one.wanted))
+            ranks["packet"] = _place(injector.packet(TENANT, PERSON, one.question), one.wanted)
+            wanted = requested(TENANT, PERSON, one.question, agent=None, run=None, blocks=None, documents=())
+            ranks["packet of files"] = _place(fallback.packet(wanted, wait=30), one.wanted)
             for name, rank in ranks.items():
                 tally.setdefault((one.kind, name), []).append(rank)
     reader.close()
@@ -249,6 +256,24 @@ def measure(settings: Settings, asked: Sequence[Asked]) -> Iterator[dict[str, An
         found = sum(rank is not None for rank in of_kind) / len(of_kind)
         first = sum(rank == 1 for rank in of_kind) / len(of_kind)
         yield {"kind": kind, "where": name, "asked": len(of_kind), "found": round(found, 3), "first": round(first, 3)}
+
+
+def passages_of(settings: Settings) -> Passages:
+    """The person's memories as `search --files` looks through them."""
+    repo = repository.open(settings, TENANT)
+    head = repo.head()
+    assert head is not None
+    made = Passages(config_at(repo, head).language)
+    for memory in memories_at(repo, head, names.subject_of_id(TENANT, PERSON)):
+        made.add_memory(memory, head, datetime.now(UTC))
+    return made
+
+
+def _place(packet: Packet | None, wanted: str) -> int | None:
+    assert packet is not None
+    shown = one_line(wanted)
+    facts = [line for line in packet.text.splitlines() if line.startswith("- ")]
+    return _rank([line[2 : 2 + len(shown)] for line in facts], shown)
 
 
 def _rank(texts: Sequence[str], wanted: str) -> int | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from docmem.passage import stems
+from docmem.lexemes import lexemes
 from docmem_evals import conversations, ranking
 from docmem_evals.conversations import Conversation, Session
 
@@ -70,14 +70,14 @@ Ranker = Callable[[Corpus, str], Scores]
 def by_count(corpus: Corpus, question: str) -> Scores:
     """How many of the question's words stand in a text: what `ts_rank` comes to on short ones."""
     places = corpus.places
-    return dict(Counter(place for word in set(stems(question, language="english")) for place in places.get(word, ())))
+    return dict(Counter(place for word in set(lexemes(question, language="english")) for place in places.get(word, ())))
 
 
 def by_rarity(corpus: Corpus, question: str) -> Scores:
     """The sum of the idf of the words shared, of the best by count."""
     counted = by_count(corpus, question)
     weights, scores = corpus.weights, dict.fromkeys(_best(counted, _CANDIDATES), 0.0)
-    for word in set(stems(question, language="english")):
+    for word in set(lexemes(question, language="english")):
         for place in corpus.places.get(word, ()):
             if place in scores:
                 scores[place] += weights[word]
@@ -140,7 +140,7 @@ def second_query(best: int, words: int, share: float, ranker: Ranker) -> Ranker:
 
     def rank(corpus: Corpus, question: str) -> Scores:
         weights, scores = corpus.weights, ranker(corpus, question)
-        asked = set(stems(question, language="english"))
+        asked = set(lexemes(question, language="english"))
         heard: dict[str, float] = defaultdict(float)
         for place in _best(scores, best):
             for word in set(corpus.texts[place].words) - asked:
@@ -194,7 +194,7 @@ def memories(*, date: bool = True, people: bool = False) -> Callable[[Conversati
 
 
 def _text(parts: Sequence[str], cited: Iterable[str], session: Session) -> Text:
-    return Text(tuple(stems(". ".join(parts), language="english")), tuple(cited), session.number, session.date)
+    return Text(tuple(lexemes(". ".join(parts), language="english")), tuple(cited), session.number, session.date)
 
 
 CHOSEN = neighbours(0.3, 0.2)

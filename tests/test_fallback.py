@@ -13,7 +13,6 @@ from docmem.fallback import Fallback
 from docmem.files import render_memory
 from docmem.model import Memory
 from docmem.packet import Packet
-from docmem.passage import stems
 from tests.support.cli import Shell
 from tests.support.repos import memory, put
 from tests.support.waiting import wait_until
@@ -124,10 +123,6 @@ def test_what_is_kept_of_all_tenants_is_bounded(settings: Settings, tenant: str)
 def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallback) -> None:
     asked = requested("nobody", "ana", "tea", agent=None, run=None, blocks=None, documents=())
     assert files.packet(asked, wait=60) is None
-
-
-def test_letters_of_another_form_are_the_same_letters() -> None:
-    assert stems("ＺＥＢＲＡ zeb\u202era", language="simple") == ["zebra", "zebra"]
 
 
 def test_the_command_waits_for_the_files_as_no_turn_would(settings: Settings, tenant: str, shell: Shell) -> None:

@@ -3,12 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docmem.passage import LIMIT, best, passages, stems
-
-
-def test_words_are_folded_stemmed_and_stop_words_go() -> None:
-    assert stems("What agencies did She RESEARCH?", language="english") == ["agenc", "research"]
-    assert stems("Straße, Agencies", language="simple") == ["strasse", "agencies"]
+from docmem.passage import LIMIT, best, passages
 
 
 def test_a_paragraph_is_a_passage_and_a_long_one_is_cut_at_sentences() -> None:
