@@ -1,10 +1,15 @@
-"""A circuit breaker: after failures in a row, stop asking for a while; then let one try through."""
+"""Circuit breakers: after failures in a row, stop asking; then let one try through, or try aside."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+_REST = 10
+"""After a try that failed, so many times as long as it took is rest: whatever is broken takes a tenth of a thread."""
 
 
 class Breaker:
@@ -50,3 +55,120 @@ class Breaker:
             self._failed += 1
             if self._failed >= self._limit:
                 self._shut_until = self._clock() + self._pause
+
+
+Try = Callable[[], str | None]
+"""Tries again what failed. Gives the reason why it fails still, None once it went well; raises nothing."""
+
+
+@dataclass(slots=True)
+class _Failing:
+    why: str
+    again: Try
+    failures: int = 0
+
+
+class Breakers:
+    """Breakers by key that nobody has to try: what failed is tried aside, and its breaker closes once that goes well.
+
+    Each opens after `failures` in a row. The key None is what all the others need: while it is open so are they, and
+    it alone is tried. One thread for all of them, which tries one after another and then rests for `pause` seconds; it
+    is there for as long as one is open. The last `size` keys that failed are known. Safe between threads.
+    """
+
+    def __init__(self, *, pause: float, failures: int = 2, size: int = 4_096) -> None:
+        self._limit = failures
+        self._pause = pause
+        self._size = size
+        self._lock = threading.Lock()
+        self._failing: OrderedDict[Hashable, _Failing] = OrderedDict()
+        self._running = False
+        self._stop = threading.Event()
+
+    def shut(self, key: Hashable, again: Try | None = None) -> str | None:
+        """Why `key` isn't to be asked now; None where it is. `again`: what is tried next instead of what failed.
+
+        With what was refused last, one who asks for what can't be had keeps nobody else out.
+        """
+        if not self._failing:
+            return None
+        with self._lock:
+            for each in (None, key):
+                failing = self._failing.get(each)
+                if failing is not None and failing.failures >= self._limit:
+                    if again is not None and each == key:
+                        failing.again = again
+                    self._start()
+                    return failing.why
+        return None
+
+    def failed(self, key: Hashable, why: str, again: Try) -> bool:
+        """It failed; whether that opened it."""
+        with self._lock:
+            failing = self._failing.setdefault(key, _Failing(why, again))
+            failing.why, failing.again = why, again
+            failing.failures += 1
+            if len(self._failing) > self._size:
+                del self._failing[next(each for each in self._failing if each is not None)]
+            if failing.failures < self._limit:
+                return False
+            self._start()
+            return failing.failures == self._limit
+
+    def failing(self, key: Hashable) -> bool:
+        """Whether it failed when it was asked last."""
+        return key in self._failing
+
+    def succeeded(self, *keys: Hashable) -> None:
+        """It went well: close."""
+        if self._failing:
+            with self._lock:
+                for key in keys:
+                    self._failing.pop(key, None)
+
+    def close(self) -> None:
+        """Try nothing any more."""
+        self._stop.set()
+
+    def _start(self) -> None:
+        if self._running or self._stop.is_set():
+            return
+        try:
+            threading.Thread(target=self._run, daemon=True, name="docmem-recover").start()
+        except RuntimeError:  # there are too many threads, or the interpreter ends; whoever is refused next starts it
+            return
+        self._running = True
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause):
+            for key in self._open():
+                began = time.monotonic()
+                if not self._closes(key) and self._stop.wait(min(self._pause, _REST * (time.monotonic() - began))):
+                    return
+            with self._lock:  # whoever opens one from here on starts another thread
+                if not self._opened():
+                    self._running = False
+                    return
+
+    def _open(self) -> list[Hashable]:
+        with self._lock:
+            return self._opened()
+
+    def _opened(self) -> list[Hashable]:
+        opened = [key for key, failing in self._failing.items() if failing.failures >= self._limit]
+        return [None] if None in opened else opened
+
+    def _closes(self, key: Hashable) -> bool:
+        """Try one again, unless it closed meanwhile, or all of them opened."""
+        with self._lock:
+            failing = self._failing.get(key)
+            if failing is None or (key is not None and None in self._opened()):
+                return True
+            again = failing.again
+        why = again()
+        with self._lock:
+            if why is not None:
+                failing.why = why
+            elif self._failing.get(key) is failing:
+                del self._failing[key]
+        return why is None

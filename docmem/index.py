@@ -49,6 +49,12 @@ _LONGEST = 1e11
 """Seconds that the database can still count back from today."""
 _TRIES = 10
 _CLOSE_SECONDS = 10.0
+_LEAST = 0.01
+"""Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
+
+_POSTGRES_SHARE = 0.9
+"""Of the time that is left, for Postgres' own timeouts: it is to say by itself that a statement was slow, for whoever
+is cut off can't tell that from a server that stands still."""
 
 
 class IndexFailed(DocmemError):
@@ -59,6 +65,10 @@ class IndexFailed(DocmemError):
 
 class Slow(ServerUnavailable):
     """Postgres answers, and took too long for this: another tenant's read may well be in time."""
+
+
+class Busy(Slow):
+    """Postgres answers, and what was asked had to wait for others, or there was no time left to ask: nobody's fault."""
 
 
 class Closed(DocmemError):
@@ -240,7 +250,7 @@ class Index:
         return db.run(self._connection, self._tenant, statements, seconds=self._left(), writes=writes)
 
     def _left(self) -> float:
-        return max(0.001, self._deadline - time.monotonic())
+        return max(0.001, _POSTGRES_SHARE * (self._deadline - time.monotonic()))
 
     def _see(self, revision: str | None) -> None:
         if self._seen is not _UNSEEN and revision != self._seen:
@@ -473,6 +483,7 @@ class Reader:
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
+        self._answered = 0.0
 
     def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None) -> T:
         """Run `work` on a connection as `tenant`. `seconds` instead of `timeout`, for what no turn waits for.
@@ -483,22 +494,24 @@ class Reader:
         if self._process != os.getpid():  # forked by something that Python wasn't told of
             self.after_fork()
         limit = self._timeout if seconds is None else seconds
-        deadline = time.monotonic() + limit
-        if self._opening is None:
-            pool = self._pool(deadline)
-        else:
-            pool = self._pool(time.monotonic() + self._opening)
-            deadline = time.monotonic() + limit
+        if limit < _LEAST:
+            raise Busy("there is no time left to ask Postgres")
+        began = time.monotonic()
+        pool = self._pool(began + (limit if self._opening is None else self._opening))
+        if self._opening is not None:
+            began = time.monotonic()
+        deadline = began + limit
         for _ in range(_TRIES):
             try:
-                return self._once(pool, tenant, work, deadline)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                return self._once(pool, tenant, work, began, deadline)
+            except PoolTimeout:
+                raise self._late("no connection to Postgres", began) from None
+            except (psycopg.OperationalError, psycopg.InterfaceError):
                 # A pool hands out connections that a restart of the server has killed; the next may be good.
-                if isinstance(error, psycopg.errors.QueryCanceled):
-                    raise Slow(f"no answer from Postgres within {limit:.2g} s", hint="see: docmem status") from None
                 if time.monotonic() > deadline:
-                    raise self._late("no answer from Postgres") from None
+                    raise self._late("no answer from Postgres", began) from None
             except psycopg.Error as error:
+                self._answered = time.monotonic()
                 raise IndexFailed(f"the index can't be read: {_short(error)}", hint="see: docmem doctor") from None
         raise ServerUnavailable("Postgres closes every connection", hint="see: docmem status")
 
@@ -506,23 +519,29 @@ class Reader:
         """Send a notification over a connection of the pool. Raises like `read`."""
         self.read("docmem", lambda index: index.write(Ask("tell", {"payload": payload})))
 
-    def _once(self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
-        try:
-            with (
-                pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
-                self._watchdog.guard(connection, deadline),
-            ):
-                try:
-                    return work(Index(connection, tenant, deadline=deadline))
-                except Moved:  # once more, in one view of the rows: two round trips more
-                    with connection.transaction():
-                        connection.execute(_SQL()["one_view"])
-                        return work(Index(connection, tenant, deadline=deadline))
-        except PoolTimeout:
-            raise self._late("no connection to Postgres") from None
+    def _once(
+        self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
+    ) -> T:
+        with (
+            pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
+            self._watchdog.guard(connection, deadline),
+        ):
+            waited, left = time.monotonic() - began, deadline - time.monotonic()
+            if left < _LEAST:
+                raise Busy("there was no time left to ask Postgres")
+            try:
+                found = _in_one_view(connection, tenant, work, deadline)
+            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
+                self._answered = time.monotonic()
+                kind = Slow if left > waited else Busy  # who had to wait for others had too little time
+                raise kind(f"no answer from Postgres within {left:.2g} s", hint="see: docmem status") from None
+        self._answered = time.monotonic()
+        return found
 
-    def _late(self, what: str) -> ServerUnavailable:
-        return ServerUnavailable(f"{what} within {self._timeout:g} s", hint="see: docmem status")
+    def _late(self, what: str, began: float) -> ServerUnavailable:
+        """What to raise where nothing came in time: while others are answered, Postgres isn't away."""
+        kind = Busy if self._answered > began else ServerUnavailable
+        return kind(f"{what} within {self._timeout:g} s", hint="see: docmem status")
 
     def open(self, *, seconds: float) -> None:
         """Open the pool now, within `seconds`. Raises what is wrong with the index."""
@@ -552,12 +571,13 @@ class Reader:
                 raise Closed("this reader was closed", hint="make another, or close it later")
             opened = self._opened
             if opened is None:
-                opened = self._opened = Future()
-                threading.Thread(target=self._open, args=(opened,), daemon=True, name="docmem-open").start()
+                opened = Future()
+                _start(threading.Thread(target=self._open, args=(opened,), daemon=True, name="docmem-open"))
+                self._opened = opened
         try:
             return opened.result(timeout=max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            raise self._late("no connection to Postgres") from None
+            raise self._late("no connection to Postgres", time.monotonic()) from None
         except DocmemError:
             with self._lock:
                 if self._opened is opened:
@@ -573,6 +593,23 @@ class Reader:
             opened.set_exception(_bare(error))
         except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
             opened.set_exception(ServerUnavailable(f"Postgres can't be reached: {_short(error)}"))
+
+
+def _in_one_view(connection: psycopg.Connection[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
+    try:
+        return work(Index(connection, tenant, deadline=deadline))
+    except Moved:  # once more, in one view of the rows: two round trips more
+        with connection.transaction():
+            connection.execute(_SQL()["one_view"])
+            return work(Index(connection, tenant, deadline=deadline))
+
+
+def _start(thread: threading.Thread) -> threading.Thread:
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise Busy(f"no thread can be started: {error}", hint="the process has too many, or ends") from None
+    return thread
 
 
 def _bare(error: DocmemError) -> DocmemError:
@@ -621,8 +658,7 @@ class _Watchdog:
         with self._condition:
             self._due[key] = (deadline, connection)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True, name="docmem-watchdog")
-                self._thread.start()
+                self._thread = _start(threading.Thread(target=self._run, daemon=True, name="docmem-watchdog"))
             if self._idle:
                 self._condition.notify()
         try:

@@ -12,10 +12,11 @@ import asyncio
 import contextvars
 import logging
 import operator
+import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,14 +26,14 @@ from typing import Any, TypeVar
 
 from docmem import config, embedding, events, forks
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
-from docmem.breaker import Breaker
+from docmem.breaker import Breakers, Try
 from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
-from docmem.index import Ask, Closed, Index, IndexFailed, Reader, Scope, Slow, recent
+from docmem.index import Ask, Busy, Closed, Index, IndexFailed, Reader, Scope, Slow, recent
 from docmem.listener import Listener, name_of
 from docmem.names import agent_name, tenant_name
 from docmem.packet import Packet, Tokenizer
@@ -62,7 +63,6 @@ _RETRY_SECONDS = 0.5
 _TRYING = 2.0
 """Seconds for a try aside: a connection that is made while the machine is busy takes longer than a turn waits."""
 
-_SHUT_OUT = 0.5
 _SPARE = 0.03
 """Seconds past `timeout` that a turn still waits for the files."""
 
@@ -78,8 +78,8 @@ _THREADS = 16
 
 T = TypeVar("T")
 
-_NO_TENANT = "docmem"
-"""Whom recovery asks for: it may well not be there."""
+_NOBODY_THERE = f"nobody-{secrets.token_hex(16)}"
+"""A tenant that isn't there: what fails for it is no tenant's matter."""
 
 _NOBODY = "?"
 """Stands in the log for what can't be a tenant's name."""
@@ -161,14 +161,11 @@ class Injector:
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
         self._fallback = Fallback(self._settings) if self._files else None
-        self._breaker = Breaker(failures=2, pause=2.0)
+        self._breakers = Breakers(pause=_RETRY_SECONDS)
         # Where packets come from a replica, a primary that is away is no reason to go without them.
-        self._counting = self._breaker if self._reader is self._writer else Breaker(failures=2, pause=2.0)
-        self._tenant_breakers: Cache[str, Breaker] = Cache(_TENANTS)
-        self._recovery = _Recovery(self._retry, wanted=lambda: self._breaker.open)
+        self._counting = self._breakers if self._reader is self._writer else Breakers(pause=_RETRY_SECONDS)
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
-        self._failure = ""
         self._warned = False
 
     @property
@@ -240,24 +237,26 @@ class Injector:
         For hosts that don't number their runs. One write, which waits for no disk, and for a quarter of `timeout` at
         most: a packet is still to be made in the same turn. Never raises. A tenant that was never synced has no runs.
         """
+        key: tuple[str, ...] = ()
         try:
             tenant_name(tenant)
             name = agent_name("default" if agent is None else agent)
-            if self._closed or not self._may_count():
+            if self._closed or self._counting.shut(tenant) or self._counting.shut(("runs", tenant)):
                 return None
-            asks = [Ask(step, {"agent": name}) for step in ("lock_runs", "next_run")]
-            rows = self._writer.read(tenant, lambda index: index.write(*asks), seconds=_QUICKLY * self._timeout)
-            self._counting.succeeded()
-            return int(rows[1][0]["run"]) if rows[1] else None
+            key = "runs", tenant
+            run = self._count(tenant, name)
+            self._counting.succeeded(key)
+            return run
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
             _log.warning("a run goes without a number: %s", _code(error))
-            if _is_outage(error):
-                self._count_outage(self._counting)
+            if key:
+                self._note_failure(self._counting, key, error, _again(lambda: self._count(tenant, name)))
             return None
 
-    def _may_count(self) -> bool:
-        # Of the breaker that packets share, `_recovery` knows first when it may close.
-        return not self._breaker.open if self._counting is self._breaker else self._counting.allows()
+    def _count(self, tenant: str, agent: str) -> int | None:
+        asks = [Ask(step, {"agent": agent}) for step in ("lock_runs", "next_run")]
+        rows = self._writer.read(tenant, lambda index: index.write(*asks), seconds=_QUICKLY * self._timeout)
+        return int(rows[1][0]["run"]) if rows[1] else None
 
     def flush(self, *, seconds: float = 5.0) -> bool:
         """Wait until what runs were given is recorded, for so long at most; whether it is."""
@@ -266,7 +265,8 @@ class Injector:
     def close(self) -> None:
         """Write what waits to be recorded, and close the connections. Packets after it are empty: `closed`."""
         self._closed = True
-        self._recovery.close()
+        self._breakers.close()
+        self._counting.close()
         self._recorder.close()
         self._listener.close()
         self._writer.close()
@@ -317,53 +317,77 @@ class Injector:
     def _guarded(self, request: Request, began: float) -> Packet:
         if self._closed:
             raise Closed("this injector was closed", hint="make another, or close it later")
-        breaker = self._tenant_breakers.get(request.tenant)
-        if self._breaker.open or (breaker is not None and not breaker.allows()):
-            return self._instead(request, self._failure, wait=0.0)
+        again = _again(partial(self._try_tenant, request))
+        why = self._breakers.shut(request.tenant, again)
+        if why is not None:
+            return self._instead(request, why, wait=0.0)
+        kept = self._kept(request)
+        if kept is not None:
+            return kept
         try:
-            made = self._fresh_or_cached(request, began)
+            made = self._fresh(request, began)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
             code = self._said(error)
-            self._note_failure(request, error, code)
+            self._note_failure(self._breakers, request.tenant, error, again)
             left = began + self._timeout + _SPARE - time.monotonic()
             return self._instead(request, code, wait=max(0.0, left))
-        self._breaker.succeeded()
-        if breaker is not None:
-            breaker.succeeded()
+        self._breakers.succeeded(None, request.tenant)
         self._warned = False
         return made
 
-    def _note_failure(self, request: Request, error: Exception, code: str) -> None:
-        """A tenant whose rows are garbage, or too many, is shut out alone; a server that is away is so for all."""
-        self._failure = code
-        if _is_outage(error):
-            self._count_outage(self._breaker)
-            return
-        breaker = self._tenant_breakers.get(request.tenant) or Breaker(failures=2, pause=_SHUT_OUT)
-        breaker.failed()
-        self._tenant_breakers.put(request.tenant, breaker)
-        self._cache.drop(lambda key, _: key[0] == request.tenant)
+    def _note_failure(self, breakers: Breakers, key: Hashable, error: Exception, again: Try) -> None:
+        """What fails for one is shut out alone: its rows are garbage, or too many. A server that is away is so for all.
 
-    def _count_outage(self, breaker: Breaker) -> None:
-        breaker.failed()
-        if breaker is self._breaker and breaker.open:
-            self._cache.clear()
-            self._reader.reset()
-            self._recovery.start()
-
-    def _retry(self) -> None:
-        """Close the breaker if the server answers now: asked aside, so that no turn has to try.
-
-        It is asked for next to nothing, and of no tenant: what else fails then is a tenant's own matter.
+        That all connections are in use is nobody's fault.
         """
-        try:
-            self._reader.read(_NO_TENANT, Index.tenant, seconds=max(_TRYING, self._timeout))
-        except Exception as error:  # noqa: BLE001 whatever it is, a thread that ended here would leave memory off
+        if isinstance(error, Busy):
+            return
+        if not _is_outage(error):
+            breakers.failed(key, _code(error), again)
+            self._cache.drop(lambda cached, _: cached[0] == key)
+        elif breakers is self._breakers:
+            self._shut_all(error)
+        else:
+            breakers.failed(None, _code(error), _again(partial(self._try_server, self._writer)))
+
+    def _shut_all(self, error: Exception) -> None:
+        """Note what fails whoever asks."""
+        if self._breakers.failed(None, _code(error), _again(self._try_index)):
+            self._cache.clear()
             if _is_outage(error):
-                self._failure = _code(error)
                 self._reader.reset()
-                return
-        self._breaker.succeeded()
+
+    # ------------------------------------------------------------------------- what is tried aside, for no turn to wait
+
+    def _try_tenant(self, request: Request) -> None:
+        """Ask what failed once more, as a turn would. Where it fails for who has no rows at all, it does for all."""
+        try:
+            self._touch()
+        except Busy:
+            raise
+        except Exception as error:
+            self._shut_all(error)
+            raise
+        self._fresh(request, time.monotonic())
+
+    def _try_index(self) -> None:
+        self._try_server(self._reader)
+        self._touch()
+
+    def _try_server(self, reader: Reader) -> None:
+        """Connect anew, and ask for next to nothing."""
+        try:
+            reader.read(_NOBODY_THERE, Index.tenant, seconds=max(_TRYING, self._timeout))
+        except Exception as error:
+            if _is_outage(error):
+                reader.reset()
+            raise
+
+    def _touch(self) -> None:
+        """Read all that a packet is made of, of a tenant that isn't there, within a turn's time."""
+        request = Request(_NOBODY_THERE, _NOBODY_THERE, goal=_NOBODY_THERE)
+        rules = policies({"revision": ""})
+        self._reader.read(_NOBODY_THERE, lambda index: gather(index, request, rules, None))
 
     def _instead(self, request: Request, code: str, *, wait: float) -> Packet:
         """What the files give, or nothing but the reason."""
@@ -385,19 +409,22 @@ class Injector:
             _log.warning("the tokenizer failed, so tokens are estimated: %s", error)
             return lay(None)
 
-    def _fresh_or_cached(self, request: Request, began: float) -> Packet:
+    def _kept(self, request: Request) -> Packet | None:
         found = self._cache.aged(request.key)
         if found is not None:
             age, kept = found
             if age <= self._ttl and (kept.tenant is not None or age <= DEAF_TTL):
                 return kept.packet
+        return None
+
+    def _fresh(self, request: Request, began: float) -> Packet:
         vector = None
         ends = began + self._timeout
         if self._vectors is not None and request.goal and request.searches:
             ends = began + self._whole
             vector = self._vectors(request.goal, within=ends - _RESERVED - time.monotonic())
         mark = self._listener.mark()
-        at_most = self._timeout if not self._breaker.failing else _QUICKLY * self._timeout
+        at_most = _QUICKLY * self._timeout if self._breakers.failing(None) else self._timeout
         made, channel = self._made(request, vector, seconds=max(0.0, min(at_most, ends - time.monotonic())))
         if self._reader is self._writer:  # what the primary says that a replica doesn't have yet would be kept for long
             self._listener.start()
@@ -489,40 +516,6 @@ class Injector:
             _log.error("the observer failed: %s", type(error).__name__)
 
 
-class _Recovery:
-    """Tries again, aside, for as long as that is `wanted`: meanwhile no turn has to find out by waiting.
-
-    `retry` may raise nothing.
-    """
-
-    def __init__(self, retry: Callable[[], None], *, wanted: Callable[[], bool]) -> None:
-        self._retry = retry
-        self._wanted = wanted
-        self._lock = threading.Lock()
-        self._running = False
-        self._stop = threading.Event()
-
-    def start(self) -> None:
-        """Begin, once it is wanted."""
-        with self._lock:
-            if self._running or self._stop.is_set():
-                return
-            self._running = True
-        threading.Thread(target=self._run, daemon=True, name="docmem-recover").start()
-
-    def close(self) -> None:
-        """End."""
-        self._stop.set()
-
-    def _run(self) -> None:
-        while not self._stop.wait(_RETRY_SECONDS):
-            self._retry()
-            with self._lock:  # whoever wants it from here on starts another
-                if not self._wanted():
-                    self._running = False
-                    return
-
-
 class _TokenizerFailed(Exception):
     """The host's tokenizer raised on a text, or gave no number."""
 
@@ -539,6 +532,19 @@ def _counted(tokenizer: Tokenizer, text: str) -> int:
 
 def _code(error: Exception) -> str:
     return error.code if isinstance(error, DocmemError) else "error"
+
+
+def _what_fails(work: Callable[[], object]) -> str | None:
+    """Do it; the code of what failed."""
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 whatever it is, a thread that ended here would leave memory off
+        return _code(error)
+    return None
+
+
+def _again(work: Callable[[], object]) -> Try:
+    return partial(_what_fails, work)
 
 
 def _is_outage(error: Exception) -> bool:

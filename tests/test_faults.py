@@ -12,7 +12,9 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +22,11 @@ import psycopg
 import pytest
 
 from docmem import inject, postgres, repository
+from docmem.assembly import Request
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder
+from docmem.errors import ServerUnavailable
+from docmem.index import Busy, Index, Reader, Slow
 from docmem.inject import Injector
 from docmem.layout import profile_path
 from docmem.packet import Packet
@@ -47,11 +52,19 @@ def mine() -> Iterator[Settings]:
         _signal(settings, signal.SIGCONT)
 
 
+@pytest.fixture
+def other(mine: Settings) -> str:
+    """Another tenant on that server, with a memory of its own."""
+    if "other" not in repository.tenants(mine):
+        repository.create(mine, "other")
+        serve(mine, memory("Plans Lisbon.", tenant="other"), tenant="other")
+    return "other"
+
+
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What broke is tried again ten times as often, or most of a test would be to wait for that."""
-    for pause in ("_RETRY_SECONDS", "_SHUT_OUT"):
-        monkeypatch.setattr(inject, pause, 0.05)
+    monkeypatch.setattr(inject, "_RETRY_SECONDS", 0.05)
 
 
 def _signal(settings: Settings, number: int) -> None:
@@ -126,11 +139,13 @@ def test_connections_that_are_all_taken_hold_no_turn_up(mine: Settings) -> None:
             _goes_well(injector)
 
 
+GRANT = "GRANT SELECT ON docmem.memory TO docmem_reader"
+BACK = "DROP VIEW docmem.memory; ALTER TABLE docmem.kept RENAME TO memory"
 SPOILS = {
     "table gone": ("ALTER TABLE docmem.memory RENAME TO gone", "ALTER TABLE docmem.gone RENAME TO memory"),
     "role revoked": (
         "REVOKE SELECT ON docmem.memory FROM docmem_reader",
-        "GRANT SELECT ON docmem.memory TO docmem_reader",
+        GRANT,
     ),
     "garbage settings": (
         "ALTER TABLE docmem.tenant_config RENAME TO kept; CREATE VIEW docmem.tenant_config AS SELECT tenant_id, "
@@ -140,11 +155,11 @@ SPOILS = {
         "DROP VIEW docmem.tenant_config; ALTER TABLE docmem.kept RENAME TO tenant_config",
     ),
     "garbage rows": (
-        "ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS SELECT tenant_id, id, path, revision, "
-        "subject, agent, kind, NULL::text AS text, thread, turns, 'x'::text AS importance, valid_from, valid_until, "
-        "expires, created_at, tsv, meta, projection_hash FROM docmem.kept; "
+        "ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS SELECT ctid, tenant_id, id, path, "
+        "revision, subject, agent, kind, NULL::text AS text, thread, turns, 'x'::text AS importance, valid_from, "
+        "valid_until, expires, created_at, tsv, meta, projection_hash FROM docmem.kept; "
         "GRANT SELECT ON docmem.memory TO docmem_reader",
-        "DROP VIEW docmem.memory; ALTER TABLE docmem.kept RENAME TO memory",
+        BACK,
     ),
 }
 
@@ -167,10 +182,7 @@ def test_an_index_that_is_spoilt_holds_no_turn_up_and_its_mending_is_noticed(min
         _goes_well(injector)
 
 
-def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings) -> None:
-    if "other" not in repository.tenants(mine):
-        repository.create(mine, "other")
-        serve(mine, memory("Plans Lisbon.", tenant="other"), tenant="other")
+def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings, other: str) -> None:
     with (
         psycopg.connect(postgres.start(mine).dsn("sync"), autocommit=True) as sync,
         Injector(mine, timeout=30, files=False) as injector,
@@ -181,7 +193,7 @@ def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings) -
             sync.execute("UPDATE docmem.tenant_config SET language = 'klingon'")
         try:
             assert {packet.degraded for packet in _turns(injector)} == {"index_failed"}
-            assert shown(injector.packet("other", "ana", "Lisbon")) == ["Plans Lisbon."]
+            assert shown(injector.packet(other, "ana", "Lisbon")) == ["Plans Lisbon."]
         finally:
             with sync.transaction():
                 sync.execute("SELECT set_config('app.current_tenant', 'acme', true)")
@@ -189,10 +201,9 @@ def test_a_tenant_whose_rows_are_garbage_shuts_out_nobody_else(mine: Settings) -
         _goes_well(injector)
 
 
-def test_a_tenant_whose_rows_turned_to_garbage_while_the_server_was_away_keeps_nobody_else_out(mine: Settings) -> None:
-    if "other" not in repository.tenants(mine):
-        repository.create(mine, "other")
-        serve(mine, memory("Plans Lisbon.", tenant="other"), tenant="other")
+def test_a_tenant_whose_rows_turned_to_garbage_while_the_server_was_away_keeps_nobody_else_out(
+    mine: Settings, other: str
+) -> None:
     with (
         psycopg.connect(postgres.start(mine).dsn("sync"), autocommit=True) as sync,
         Injector(mine, timeout=0.2, files=False) as injector,
@@ -210,10 +221,101 @@ def test_a_tenant_whose_rows_turned_to_garbage_while_the_server_was_away_keeps_n
         attributes("[1]")
         try:
             wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded == "error")
-            wait_until(lambda: shown(injector.packet("other", "ana", "Lisbon")) == ["Plans Lisbon."])
+            wait_until(lambda: shown(injector.packet(other, "ana", "Lisbon")) == ["Plans Lisbon."])
         finally:
             attributes('{"party_size": "two adults"}')
         _goes_well(injector)
+
+
+def _waited(injector: Injector, caplog: pytest.LogCaptureFixture, *tenants: str) -> bool:
+    """Whether a turn without memory waited to find that out, as against those that are told at once."""
+    caplog.clear()
+    assert {injector.packet(tenant, "ana", "Porto?").degraded for tenant in tenants} == {"server_unavailable"}
+    return any("goes on without memory" in line for line in caplog.messages)
+
+
+def test_a_tenant_whose_rows_take_too_long_is_shut_out_alone_and_no_turn_waits_to_find_out(
+    mine: Settings, other: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[Request] = []
+    try_tenant = Injector._try_tenant
+
+    def noted(injector: Injector, request: Request) -> None:
+        tries.append(request)
+        try_tenant(injector, request)
+
+    monkeypatch.setattr(Injector, "_try_tenant", noted)
+    rows = "SELECT ctid, * FROM docmem.kept WHERE tenant_id <> 'acme' OR pg_sleep(60) IS NULL"
+    spoil = f"ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS {rows}; {GRANT}"
+    with (
+        psycopg.connect(postgres.start(mine).dsn("owner"), autocommit=True) as owner,
+        Injector(mine, timeout=0.2, files=False) as injector,
+    ):
+        _goes_well(injector)
+        owner.execute(spoil.encode())
+        try:
+            wait_until(lambda: not _waited(injector, caplog, "acme"))
+            while len(tries) < 4:
+                assert not _waited(injector, caplog, "acme")
+            wait_until(lambda: shown(injector.packet(other, "ana", "Lisbon")) == ["Plans Lisbon."])
+        finally:
+            owner.execute(BACK.encode())
+        _goes_well(injector)
+
+
+def test_a_table_that_is_locked_for_long_is_found_out_aside_for_all_tenants(
+    mine: Settings, other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        psycopg.connect(postgres.start(mine).dsn("owner")) as owner,
+        Injector(mine, timeout=0.2, files=False) as injector,
+    ):
+        _goes_well(injector)
+        owner.execute("LOCK docmem.memory")
+        wait_until(lambda: not _waited(injector, caplog, "acme"))
+        wait_until(lambda: injector._breakers.shut(None))
+        assert not _waited(injector, caplog, "acme", other)
+        owner.rollback()
+        _goes_well(injector)
+        wait_until(lambda: shown(injector.packet(other, "ana", "Lisbon")) == ["Plans Lisbon."])
+
+
+def test_runs_that_cant_be_counted_cost_no_packet_and_soon_no_time(
+    mine: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        psycopg.connect(postgres.start(mine).dsn("owner")) as owner,
+        Injector(mine, timeout=1.0, files=False) as injector,
+    ):
+        _goes_well(injector)
+        owner.execute("LOCK docmem.trace")
+        for number in range(8):
+            assert injector.next_run("acme") is None
+            assert "Plans Porto." in shown(injector.packet("acme", "ana", f"Porto {number}"))
+        assert caplog.messages.count("a run goes without a number: server_unavailable") == 2
+        owner.rollback()
+        wait_until(lambda: injector.next_run("acme"))
+
+
+def test_connections_that_are_all_in_use_are_no_outage_while_one_of_them_is_answered(mine: Settings) -> None:
+    first, end = threading.Event(), threading.Event()
+
+    def held(until: threading.Event) -> Callable[[Index], object]:
+        return lambda _: until.wait(LONG)
+
+    with closing(Reader(mine, timeout=LONG)) as reader, ThreadPoolExecutor(10) as threads:
+        reader.open(seconds=LONG)
+        holding = [threads.submit(reader.read, "acme", held(until)) for until in [first, *[end] * 7]]
+        with pytest.raises(ServerUnavailable) as error:
+            wait_until(lambda: reader.read("acme", lambda _: None, seconds=0.05))
+        assert not isinstance(error.value, Slow)
+        waiting = [threads.submit(reader.read, "acme", held(end), seconds=0.5) for _ in range(2)]
+        first.set()
+        wait_until(lambda: any(each.done() for each in waiting))
+        end.set()
+        for each in holding:
+            each.result()
+        assert [type(each.exception()) for each in waiting if each.exception()] == [Busy]
 
 
 class Asleep:

@@ -116,7 +116,7 @@ def test_locks_that_are_held_at_the_fork_hold_up_no_child(served: Settings) -> N
         pool = injector._reader._pool(1e9)
         held: list[Any] = [
             injector._cache._lock, injector._rules._lock, injector._listener.lock, injector._recorder._lock,
-            injector._recorder._queue.mutex, injector._breaker._lock, injector._reader._lock,
+            injector._recorder._queue.mutex, injector._breakers._lock, injector._reader._lock,
             injector._reader._watchdog._condition, injector._fallback._lock, pool._lock, pool._sched._lock,
         ]  # fmt: skip
         go, taken = threading.Event(), threading.Event()

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from docmem import db, inject, postgres, repository, trace
+from docmem import db, postgres, repository, trace
 from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.embedding import Embedder
@@ -799,25 +799,6 @@ def test_what_is_no_name_forges_no_line_of_the_log(injector: Injector, caplog: p
         injector.packet("x\npacket tenant=victim run=1", "ana", run=True)
     assert (seen[0].tenant, seen[0].run) == ("?", None)
     assert "victim" not in caplog.text
-
-
-def test_recovery_that_is_wanted_again_before_it_ended_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inject, "_RETRY_SECONDS", 0.001)
-    tries: list[int] = []
-    is_open = True
-
-    def retry() -> None:
-        nonlocal is_open
-        tries.append(1)
-        is_open = False
-        if len(tries) == 1:
-            is_open = True
-            recovery.start()
-
-    recovery = inject._Recovery(retry, wanted=lambda: is_open)
-    recovery.start()
-    wait_until(lambda: not recovery._running)
-    assert (len(tries), is_open) == (2, False)
 
 
 USED = """
