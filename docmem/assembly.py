@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from docmem.errors import InputError
-from docmem.names import agent_name, safe_path, subject_key, tenant_name
+from docmem.names import agent_name, is_safe_path, subject_key, tenant_name
 from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Signals, Tier, Tokenizer, build, persona, shorten, verdict
 from docmem.passage import LIMIT, best
 from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
@@ -51,6 +51,8 @@ class Request:
     blocks: tuple[str, ...] = BLOCKS
     documents: tuple[str, ...] = ()
     topics: tuple[str, ...] | None = None
+    impossible: int = 0
+    """Documents that were asked for by paths that no repo can have; nothing is looked for there."""
 
     @property
     def recalls(self) -> bool:
@@ -84,9 +86,11 @@ def requested(
     topics: Collection[str] | None = None,
 ) -> Request:
     """A request out of what a caller says. Raises `InvalidName` and `InputError`: what is wrong with it is the
-    caller's, and none of what is done for it afterwards may fail by it."""
+    caller's, and none of what is done for it afterwards may fail by it. A path that can't be is left out and counted:
+    models write paths too, and one of them is no reason to go without memory."""
     if goal is not None and not isinstance(goal, str):
         raise InputError(f"a goal is text, not {type(goal).__name__}", hint="give the turn's question or task")
+    paths, impossible = _paths(documents) if documents else ((), 0)
     return Request(
         tenant=tenant_name(tenant),
         subject=subject_key(tenant, subject),
@@ -94,8 +98,9 @@ def requested(
         goal=(goal or "").strip() or None,
         run=None if run is None else run_number(run),
         blocks=BLOCKS if blocks is None else _blocks(blocks),
-        documents=_paths(documents) if documents else (),
+        documents=paths,
         topics=topic_names(topics),
+        impossible=impossible,
     )
 
 
@@ -118,11 +123,13 @@ def _blocks(blocks: object) -> tuple[Block, ...]:
     return tuple(known[block] for block in dict.fromkeys(wanted))
 
 
-def _paths(documents: object) -> tuple[str, ...]:
+def _paths(documents: object) -> tuple[tuple[str, ...], int]:
+    """Paths that can be, and how many can't."""
     paths = _listed(documents, "documents")
     if len(paths) > _DOCUMENTS_MAX:
         raise InputError(f"{len(paths)} documents at once; ask for {_DOCUMENTS_MAX} at most")
-    return tuple(safe_path(path) for path in paths)
+    possible = tuple(filter(is_safe_path, paths))
+    return possible, len(paths) - len(possible)
 
 
 def _listed(given: object, what: str) -> list[str]:

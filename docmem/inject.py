@@ -193,10 +193,10 @@ class Injector:
     ) -> Packet:
         """What a prompt should hold about `subject` (a key, or an id) for `goal`, the turn's question or task.
 
-        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well. `topics`:
-        facts, decisions and episodes of these alone. With a `run` (see
-        `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards what this
-        one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
+        `blocks`: only these (see `packet.BLOCKS`); `documents`: paths to show in full as well (those that no repo can
+        have are left out, and counted in `omitted`). `topics`: facts, decisions and episodes of these alone. With a
+        `run` (see `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards
+        what this one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
         (configured, and not installed), `embedder_failed`, `files` (Postgres is away, this is from the local repo),
         or, with an empty text, the code of what failed.
         """
@@ -307,6 +307,9 @@ class Injector:
             )
             number = request.run
             made = self._guarded(request, began)
+            if request.impossible:
+                _log.warning("%d documents of a packet are left out: no repo can have their paths", request.impossible)
+                made = replace(made, omitted=made.omitted + request.impossible)
             if number is not None and made.spans:
                 self._recorder.put(given_now(name, request.subject, request.agent, number, made, consumed=consumed))
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is

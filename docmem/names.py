@@ -210,6 +210,15 @@ def safe_path(path: str) -> str:
     return path
 
 
+def is_safe_path(path: str) -> bool:
+    """Whether git may hold `path` as a file of a tenant's repo."""
+    try:
+        safe_path(path)
+    except InvalidName:
+        return False
+    return True
+
+
 def _is_dot_git(part: str) -> bool:
     # NTFS and HFS+ read 'git~1', '.git ' and '.g\u200cit' as '.git' (CVE-2014-9390).
     visible = part

@@ -541,8 +541,20 @@ def topic_names(topics: object) -> tuple[str, ...] | None:
     for topic in topics:
         # What Postgres can't take (a NUL, half a surrogate) is no fault of a tenant's rows.
         if not isinstance(topic, str) or not topic.strip() or not topic.isprintable() or len(topic) > _TOPIC_CHARS:
-            raise InputError(f"a topic is a name, not {str(topic)[:_TOPIC_CHARS]!r}")
+            raise InputError(
+                f"a topic is a name, not {str(topic)[:_TOPIC_CHARS]!r}", hint="give one that docmem.yaml declares"
+            )
     return tuple(dict.fromkeys(topics))
+
+
+def check_topics(index: Index, rules: Policies, topics: Collection[str] | None) -> None:
+    """Raise `InputError` for topics that no agent declares and no memory has."""
+    undeclared = set(topics or ()) - set(rules.topics)
+    if undeclared:
+        [rows] = index.run(Ask("topics", {"topics": sorted(undeclared)}))
+        unknown = undeclared - {row["topic"] for row in rows}
+        if unknown:
+            raise no_topic(unknown, rules)
 
 
 def no_topic(unknown: Iterable[str], policies: Policies) -> InputError:
@@ -604,12 +616,7 @@ def search(
 
     def work(index: Index) -> SearchResult:
         rules = known(index, tenant)
-        undeclared = set(question.topics or ()) - set(rules.topics)
-        if undeclared:
-            [rows] = index.run(Ask("topics", {"topics": sorted(undeclared)}))
-            unknown = undeclared - {row["topic"] for row in rows}
-            if unknown:
-                raise no_topic(unknown, rules)
+        check_topics(index, rules, question.topics)
         found = find(index, question, rules, vector)
         shown = (hit._replace(recency=recency(hit.age, rules.weights)) for hit in found.hits[:limit])
         return replace(found, hits=tuple(shown))

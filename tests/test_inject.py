@@ -707,8 +707,6 @@ WRONG: dict[str, Mapping[str, Any]] = {
     "run of nothing": {"run": float("nan")},
     "run below none": {"run": -5},
     "documents of text": {"documents": "knowledge/x.md"},
-    "documents with NUL": {"documents": ("a\0b",)},
-    "documents that are no text": {"documents": ("\ud800",)},
     "documents of lists": {"documents": (["a"],)},
     "documents of sets": {"documents": ({1},)},
     "documents without end": {"documents": ["k/1.md"] * 100_000},
@@ -731,6 +729,20 @@ def test_what_a_caller_gets_wrong_is_that_callers_alone(acme: Settings, injector
         assert injector.packet("acme", "ana", "Porto").spans
     assert injector.flush()
     assert injector.lost == 0
+
+
+def test_a_path_that_cant_be_is_left_out_and_costs_nothing_else(
+    acme: Settings, injector: Injector, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(acme, memory("Plans Porto."), files={"corpus/asked.md": b"Asked for.\n"})
+    bad = ("../x", "/etc/passwd", "a\0b", "\ud800", "", "k/.git/config", "x" * 5_000)
+    plain = injector.packet("acme", "ana", "Porto", documents=["corpus/asked.md"])
+    packet = injector.packet("acme", "ana", "Porto", documents=[*bad, "corpus/asked.md"])
+    assert set(shown(packet)) == {"Plans Porto.", "Asked for."}
+    assert same(replace(packet, omitted=0), plain)
+    assert packet.omitted == len(bad)
+    assert "7 documents of a packet are left out" in caplog.text
+    assert "passwd" not in caplog.text
 
 
 @pytest.mark.parametrize("counts", [lambda _: None, lambda _: -1, lambda text: len(text) / 4, 5])
@@ -867,3 +879,25 @@ def test_a_change_is_heard_for_as_long_as_a_packet_is_kept(acme: Settings, injec
 def test_a_number_that_no_run_can_have_is_refused_by_the_command(shell: Shell, indexed: Settings, tenant: str) -> None:
     ran = shell("inject", "acme", "ana", "--run", "9" * 23)
     assert (ran.code, "a run's number is" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--document", "../x"], "no path in the repo may have"),
+        (["--document", "/etc/passwd"], "not a path inside the repo"),
+        (["--agent", "No Way"], "can't be an agent's name"),
+        (["--topic", "sofas"], "there is no topic 'sofas'"),
+        (["--topic", " "], "a topic is a name"),
+    ],
+)
+def test_the_command_refuses_what_a_turn_would_go_on_without(
+    shell: Shell, acme: Settings, wrong: list[str], said: str
+) -> None:
+    serve(acme, memory("Plans Porto.", topic="trips"))
+    for name, value in (("DSN", acme.dsn), ("SYNC_DSN", acme.sync_dsn), ("EMBEDDING_MODEL", "none")):
+        shell.set(f"DOCMEM_{name}", value or "")
+    assert "Plans Porto." in shell("inject", "acme", "ana", "--topic", "trips", "--agent", "sales").out
+    ran = shell("inject", "acme", "ana", *wrong)
+    assert (ran.code, said in ran.err, ran.out) == (1, True, "")
+    assert len(ran.err.strip().splitlines()) == 2, "a hint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -102,6 +103,40 @@ def _signal(value: object) -> str:
     return " ".join(value) if isinstance(value, list) else str(value)
 
 
+def _check(settings: Settings, tenant: str, agent: str | None, documents: Sequence[str], topics: Sequence[str]) -> None:
+    """Refuse what a turn would go on without: who types it wants to know."""
+    from docmem import names, recall
+    from docmem.errors import DocmemError, InvalidName
+    from docmem.index import READING, Index, Reader
+    from docmem.inject import PATIENCE
+
+    if agent is not None:
+        names.agent_name(agent)
+    for path in documents:
+        try:
+            names.safe_path(path)
+        except InvalidName as error:
+            raise InvalidName(
+                error.message, hint=error.hint or "give a path inside the repo: see docmem doc list"
+            ) from None
+    if recall.topic_names(topics or None) is None:
+        return
+
+    def known(index: Index) -> None:
+        row = index.tenant()
+        if row is not None:
+            recall.check_topics(index, recall.policies(row), topics)
+
+    reader = Reader(settings, timeout=READING, opening=PATIENCE)
+    try:
+        reader.read(tenant, known)
+    except DocmemError as error:
+        if error.code not in _AWAY:
+            raise
+    finally:
+        reader.close()
+
+
 @click.command(short_help="Print what a prompt would be given.")
 @click.argument("tenant")
 @click.argument("subject")
@@ -140,6 +175,7 @@ def inject(
     key = names.subject_key(tenant, subject)
     if run is not None:
         run_number(run)
+    _check(configured, tenant, agent, documents, topics)
     with Injector(configured, timeout=READING, opening=PATIENCE, embedding_timeout=PATIENCE) as injector:
         packet = injector.packet(
             tenant,
