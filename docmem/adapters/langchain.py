@@ -47,6 +47,8 @@ class _Whom:
     agent: str | None
     run: int | None
     thread: str | None
+    execution: object
+    """What is the same object for as long as a run goes on, and no other run's; None where the framework has none."""
 
 
 class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -146,13 +148,18 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
             agent=str(agent) if agent else self._agent,
             run=_number(run),
             thread=None if thread is None else str(thread),
+            execution=getattr(runtime, "control", None),
         )
 
 
 def _run_key(whom: _Whom, messages: Sequence[Any]) -> tuple[object, ...]:
-    """What tells a run that is going on from others: the message that it answers."""
+    """What tells a run that is going on from others: the message that it answers, in its thread.
+
+    Without a thread nothing can be interrupted and resumed, and a host may give the same message to several at once.
+    """
+    where = whom.execution if whom.thread is None else whom.thread
     asked = next((message for message in reversed(messages) if message.type == "human"), None)
-    return whom.tenant, whom.subject, whom.agent, whom.thread, getattr(asked, "id", None)
+    return whom.tenant, whom.subject, whom.agent, where, getattr(asked, "id", None)
 
 
 def _number(run: Any) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +15,14 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from docmem import files, trace
 from docmem.adapters.langchain import CheckpointedThreads, DocmemMiddleware, goal_of
 from docmem.config import Injection, Settings
 from docmem.demo import langchain as example
+from docmem.events import PacketMade
 from docmem.fence import OPEN
 from docmem.inject import Injector
 from docmem.model import Job
@@ -34,6 +38,22 @@ CHAT: Any = {"messages": [HumanMessage("Which tea?")]}
 class Scripted(example.Scripted):
     def bind_tools(self, tools: Any, **options: Any) -> Any:
         return self
+
+
+class Calls(Scripted):
+    """Looks once, and then answers."""
+
+    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+        made = super()._generate(messages, *arguments, **options)
+        if messages[-1].type == "human":
+            calls = [{"name": "look", "args": {}, "id": "1"}]
+            made.generations[0].message = AIMessage("", tool_calls=calls)
+        return made
+
+
+def look() -> str:
+    """Look."""
+    return "Seen."
 
 
 @pytest.fixture
@@ -198,18 +218,6 @@ def test_a_runs_number_is_seen_neither_in_a_stream_nor_in_a_checkpoint(served: S
 
 
 def test_the_model_calls_of_a_run_share_its_number(served: Settings, injector: Injector) -> None:
-    class Calls(Scripted):
-        def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
-            made = super()._generate(messages, *arguments, **options)
-            if messages[-1].type == "human":
-                calls = [{"name": "look", "args": {}, "id": "1"}]
-                made.generations[0].message = AIMessage("", tool_calls=calls)
-            return made
-
-    def look() -> str:
-        """Look."""
-        return "Seen."
-
     jobs: list[Job] = []
     scheduler = Scheduler(lambda job: "done", dead_letters=Kept(), enabled=True)
     scheduler.schedule = jobs.append  # type: ignore[assignment,method-assign] # to see what is scheduled
@@ -221,6 +229,25 @@ def test_the_model_calls_of_a_run_share_its_number(served: Settings, injector: I
     assert len(model.given) == 4
     assert [job.run for job in jobs] == [1, 2]
     assert injector.next_run("acme") == 3
+
+
+def test_runs_at_once_that_answer_one_message_without_a_thread_keep_their_own_numbers(served: Settings) -> None:
+    seen: list[PacketMade] = []
+    both = threading.Barrier(2)
+
+    def meet() -> str:
+        """Look, while another run does."""
+        both.wait(30)
+        return "Seen."
+
+    with Injector(served, timeout=30, files=False, observe=seen.append) as injector:
+        middleware = DocmemMiddleware(injector, settings=served)
+        agent: Any = create_agent(Calls(), [tool("look")(meet)], middleware=[middleware])
+        chat = {"messages": [HumanMessage("Which tea?", id="m1")]}
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda _: agent.invoke(chat, context=CONTEXT), range(2)))
+    assert sorted(event.run or 0 for event in seen) == [1, 1, 2, 2]
+    assert not len(middleware._runs)
 
 
 def test_a_context_that_raises_or_makes_no_sense_costs_memory_alone(served: Settings, injector: Injector) -> None:
