@@ -81,6 +81,9 @@ T = TypeVar("T")
 _NOBODY_THERE = f"nobody-{secrets.token_hex(16)}"
 """A tenant that isn't there: what fails for it is no tenant's matter."""
 
+_TABLES = ("tables",)
+"""Opens where packets fail one after another, whosever they are, and shuts nobody out: is it the tables of all?"""
+
 _NOBODY = "?"
 """Stands in the log for what can't be a tenant's name."""
 
@@ -320,7 +323,7 @@ class Injector:
     def _guarded(self, request: Request, began: float) -> Packet:
         if self._closed:
             raise Closed("this injector was closed", hint="make another, or close it later")
-        again = _again(partial(self._try_tenant, request))
+        again = _again(lambda: self._fresh(request, time.monotonic()))
         why = self._breakers.shut(request.tenant, again)
         if why is not None:
             return self._instead(request, why, wait=0.0)
@@ -334,7 +337,7 @@ class Injector:
             self._note_failure(self._breakers, request.tenant, error, again)
             left = began + self._timeout + _SPARE - time.monotonic()
             return self._instead(request, code, wait=max(0.0, left))
-        self._breakers.succeeded(None, request.tenant)
+        self._breakers.succeeded(None, _TABLES, request.tenant)
         self._warned = False
         return made
 
@@ -346,6 +349,8 @@ class Injector:
         if isinstance(error, Busy):
             return
         if not _is_outage(error):
+            if breakers is self._breakers:
+                breakers.failed(_TABLES, _code(error), _again(self._try_tables))
             breakers.failed(key, _code(error), again)
             self._cache.drop(lambda cached, _: cached[0] == key)
         elif breakers is self._breakers:
@@ -362,8 +367,8 @@ class Injector:
 
     # ------------------------------------------------------------------------- what is tried aside, for no turn to wait
 
-    def _try_tenant(self, request: Request) -> None:
-        """Ask what failed once more, as a turn would. Where it fails for who has no rows at all, it does for all."""
+    def _try_tables(self) -> None:
+        """What fails for who has no rows at all is no tenant's matter."""
         try:
             self._touch()
         except Busy:
@@ -371,7 +376,6 @@ class Injector:
         except Exception as error:
             self._shut_all(error)
             raise
-        self._fresh(request, time.monotonic())
 
     def _try_index(self) -> None:
         self._try_server(self._reader)

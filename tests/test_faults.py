@@ -237,14 +237,14 @@ def _waited(injector: Injector, caplog: pytest.LogCaptureFixture, *tenants: str)
 def test_a_tenant_whose_rows_take_too_long_is_shut_out_alone_and_no_turn_waits_to_find_out(
     mine: Settings, other: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries: list[Request] = []
-    try_tenant = Injector._try_tenant
+    asked: list[float] = []
+    fresh = Injector._fresh
 
-    def noted(injector: Injector, request: Request) -> None:
-        tries.append(request)
-        try_tenant(injector, request)
+    def noted(injector: Injector, request: Request, began: float) -> Packet:
+        asked.append(began)
+        return fresh(injector, request, began)
 
-    monkeypatch.setattr(Injector, "_try_tenant", noted)
+    monkeypatch.setattr(Injector, "_fresh", noted)
     rows = "SELECT ctid, * FROM docmem.kept WHERE tenant_id <> 'acme' OR pg_sleep(60) IS NULL"
     spoil = f"ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS {rows}; {GRANT}"
     with (
@@ -255,7 +255,8 @@ def test_a_tenant_whose_rows_take_too_long_is_shut_out_alone_and_no_turn_waits_t
         owner.execute(spoil.encode())
         try:
             wait_until(lambda: not _waited(injector, caplog, "acme"))
-            while len(tries) < 4:
+            asked.clear()
+            while len(asked) < 4:  # aside
                 assert not _waited(injector, caplog, "acme")
             wait_until(lambda: shown(injector.packet(other, "ana", "Lisbon")) == ["Plans Lisbon."])
         finally:
