@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from docmem.fence import one_line
@@ -45,7 +46,13 @@ class Passage(NamedTuple):
 
 def best(text: str, question: str, *, language: str) -> Passage:
     """The passage that shares most words with the question; the first one of several."""
-    wanted = set(lexemes(question, language=language, asked=True))
+    wanted = _wanted(question, language)
     pieces = passages(text) or [""]
     at = max(range(len(pieces)), key=lambda at: len(wanted.intersection(lexemes(pieces[at], language=language))))
     return Passage(pieces[at], at == 0, at == len(pieces) - 1)
+
+
+@lru_cache(maxsize=16)
+def _wanted(question: str, language: str) -> frozenset[str]:
+    # A packet asks each of its documents the same.
+    return frozenset(lexemes(question, language=language, asked=True))
