@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from docmem.filesearch import Passages
     from docmem.model import Memory
     from docmem.repository import Repository
+    from docmem.tenant_config import TenantConfig
 
 T = TypeVar("T")
 
@@ -51,7 +52,11 @@ _SHARE = 0.8
 _AT_ONCE = 2
 _HEAD_SECONDS = 0.05
 _TENANTS = 4_096
-_PLACES = 30_000
+_PLACES = 15_000
+"""Places of a goal's words that a turn looks at: some 20 ms."""
+
+_NEWEST = 100
+_VIEWS = 4
 _AGAIN_SECONDS = 1.0
 _PARTS = 4
 _CHUNK = 1_500
@@ -89,18 +94,60 @@ class Library:
 
 
 @dataclass(frozen=True)
+class View:
+    """What an agent may see of a subject: all that a goal may find, and what is shown without one."""
+
+    memories: Mapping[str, Memory]
+    preferences: tuple[Hit, ...]
+    recent: tuple[Hit, ...]
+
+
+@dataclass(frozen=True)
 class Shelf:
     """One subject's part of a repo at a revision."""
 
     revision: str
+    tree: str | None
+    """The id of its folder."""
+    config: TenantConfig
     profile: Mapping[str, Any] | None
+    known: Mapping[str, Memory]
+    """All that parse, by path."""
     memories: Mapping[str, Memory]
+    """Those of them that are current."""
     passages: Passages
+    _views: dict[Hashable, View] = field(default_factory=dict, compare=False)
 
     @property
     def cost(self) -> int:
         """Bytes that it takes, about."""
-        return 5_000 + self.passages.cost + sum(1_500 + 2 * len(memory.text) for memory in self.memories.values())
+        return 5_000 + self.passages.cost + sum(1_500 + 2 * len(memory.text) for memory in self.known.values())
+
+    def view(self, request: Request, rules: Policies, now: datetime) -> View:
+        """What is there for a request, sorted once: there may be thousands, and a turn asks for a few."""
+        key = request.agent, request.topics, request.goal is None
+        found = self._views.get(key)
+        if found is None:
+            if len(self._views) >= _VIEWS:
+                self._views.clear()
+            found = self._views[key] = self._seen(request, rules, now)
+        return found
+
+    def _seen(self, request: Request, rules: Policies, now: datetime) -> View:
+        from docmem.filesearch import memory_hit
+
+        def newest(memories: Iterable[Memory]) -> tuple[Hit, ...]:
+            hits = [memory_hit(memory, self.revision, now, memory.text) for memory in memories]
+            return by_recency(hits, rules.weights, limit=_NEWEST)
+
+        seen = [memory for memory in self.memories.values() if memory.agent in {None, request.agent}]
+        mine = {
+            memory.path: memory
+            for memory in seen
+            if memory.kind in FACTS + EPISODES and (request.topics is None or memory.topic in request.topics)
+        }
+        preferences = newest(memory for memory in seen if memory.kind == "preference")
+        return View(mine, preferences, newest(mine.values()) if request.goal is None else ())
 
 
 @dataclass(frozen=True)
@@ -165,10 +212,11 @@ class Fallback:
             return None
         tenant, subject = request.tenant, request.subject
         ground = self._read(("ground", tenant), head, lambda: ground_at(self._settings, tenant), deadline)
+        key = "subject", tenant, subject
+        old = self._last(key)
         shelf = self._read(
-            ("subject", tenant, subject), head, lambda: shelf_at(self._settings, tenant, subject), deadline,
-            keep=KEEP_SECONDS,
-        )  # fmt: skip
+            key, head, lambda: shelf_at(self._settings, tenant, subject, old), deadline, keep=KEEP_SECONDS
+        )
         if ground is None or shelf is None:
             return None
         library = self._library(tenant, ground, deadline) if request.searches else None
@@ -196,9 +244,7 @@ class Fallback:
 
     def _library(self, tenant: str, ground: Ground, deadline: float) -> Library | None:
         key = "library", tenant
-        with self._lock:
-            kept = self._kept.get(key)
-        old = kept.value if kept is not None else None
+        old = self._last(key)
 
         def make() -> Library:
             return library_of(self._settings, tenant, ground, old)
@@ -237,6 +283,11 @@ class Fallback:
             kept = self._still(key, stale)
         value: T | None = kept.value if kept is not None else None
         return value
+
+    def _last(self, key: Hashable) -> Any:
+        with self._lock:
+            kept = self._kept.get(key)
+        return kept.value if kept is not None else None
 
     def _fresh(self, key: Hashable, stamp: Hashable, keep: float | None) -> _Kept | None:
         with self._lock:
@@ -309,38 +360,25 @@ def gather(
     now: datetime,
 ) -> Gathered:
     """What the index would have gathered, as far as files tell."""
-    from docmem.filesearch import memory_hit
-
-    seen = [memory for memory in shelf.memories.values() if memory.agent in {None, request.agent}]
-    preferences = [memory for memory in seen if memory.kind == "preference"]
-    mine = {
-        memory.path: memory
-        for memory in seen
-        if memory.kind in FACTS + EPISODES and (request.topics is None or memory.topic in request.topics)
-    }
-    if request.goal is None:
-        found: Sequence[Hit] = [memory_hit(memory, shelf.revision, now, memory.text) for memory in mine.values()]
-    else:
-        found = _found(request.goal, ground, shelf, library, mine)
+    view = shelf.view(request, ground.rules, now)
+    found = view.recent
+    if request.goal is not None:
+        found = _found(request.goal, ground, shelf, library, view.memories, now=now)
     return Gathered(
         standing=ground.standing,
         asked=pages,
         profile=shelf.profile,
-        preferences=by_recency(
-            [memory_hit(memory, shelf.revision, now, memory.text) for memory in preferences],
-            ground.rules.weights,
-            limit=100,
-        ),
+        preferences=view.preferences,
         found=found,
         degraded="files",
     )
 
 
 def _found(
-    goal: str, ground: Ground, shelf: Shelf, library: Library | None, mine: Mapping[str, Memory]
-) -> Sequence[Hit]:
+    goal: str, ground: Ground, shelf: Shelf, library: Library | None, mine: Mapping[str, Memory], *, now: datetime
+) -> tuple[Hit, ...]:
     """What a goal is about, by the rules that hold for the index."""
-    from docmem.filesearch import asked, ranked
+    from docmem.filesearch import asked, memory_hit, ranked
 
     rules = ground.rules
 
@@ -355,10 +393,15 @@ def _found(
     common = Frequencies(memories=len(shelf.memories), in_memories=shelf.passages.files_with(words))
     content = frozenset(word for word in words if says_something(word, _filler(rules.language)))
     arm = Arm(about(best, content, everywhere(common)), rules.weights.lexical)
-    return [
-        hit._replace(text=mine[hit.path].text) if hit.path in mine else hit._replace(revision=rules.revision)
-        for hit in telling(fuse([arm], k=rules.weights.rrf_k))
-    ]
+
+    def as_now(hit: Hit) -> Hit:
+        # What was read of a file may be from before, while its text is what it was.
+        if hit.path not in mine:
+            return hit._replace(revision=rules.revision)
+        fresh = memory_hit(mine[hit.path], shelf.revision, now, mine[hit.path].text)
+        return hit._replace(text=fresh.text, age=fresh.age, revision=fresh.revision)
+
+    return tuple(map(as_now, telling(fuse([arm], k=rules.weights.rrf_k))))
 
 
 @lru_cache(maxsize=8)
@@ -395,21 +438,25 @@ def ground_at(settings: Settings, tenant: str) -> Ground:
     return Ground(rules, _standing(repo, head, blobs), blobs, (config.language, hash(searched)))
 
 
-def shelf_at(settings: Settings, tenant: str, subject: str) -> Shelf:
-    """A subject's part of a repo at main's head. Raises `DocmemError`."""
-    from docmem import filesearch
+def shelf_at(settings: Settings, tenant: str, subject: str, old: Shelf | None) -> Shelf:
+    """A subject's part of a repo at main's head; of an `old` one what is still so isn't read. Raises `DocmemError`."""
+    from docmem import filesearch, git, layout
 
     repo, head = _opened(settings, tenant)
     config, now = filesearch.config_at(repo, head), datetime.now(UTC)
-    memories = {
-        memory.path: memory
-        for memory in filesearch.memories_at(repo, head, subject)
-        if filesearch.is_current(memory, config, now)
-    }
-    passages = filesearch.Passages(config.language)
-    for memory in memories.values():
-        passages.add_memory(memory, head, now)
-    return Shelf(head, profile_at(repo, head, subject), memories, passages)
+    tree = git.tree_id(repo.git_dir, head, layout.subject_dir(subject))
+    if old is not None and (old.tree, old.config) != (tree, config):
+        old = None
+    known = old.known if old else {memory.path: memory for memory in filesearch.memories_at(repo, head, subject)}
+    memories = {path: memory for path, memory in known.items() if filesearch.is_current(memory, config, now)}
+    profile = old.profile if old else profile_at(repo, head, subject)
+    if old is not None and old.memories.keys() == memories.keys():
+        passages = old.passages
+    else:
+        passages = filesearch.Passages(config.language)
+        for memory in memories.values():
+            passages.add_memory(memory, head, now)
+    return Shelf(head, tree, config, profile, known, memories, passages)
 
 
 def library_of(settings: Settings, tenant: str, ground: Ground, old: Library | None) -> Library:

@@ -80,7 +80,7 @@ def search(
         found.add_memory(memory, at, moment)
     for document, blob in documents_in(repo, document_blobs(repo, at, folders if topics is None else ())):
         found.add_document(document, at, blob)
-    hits = ranked(query, [found], limit=limit)
+    hits = ranked(query, [found], limit=limit)[:limit]
     weights = config.policies.weights
     return SearchResult(
         "files", tuple(hit._replace(recency=recency(hit.age, weights) if hit.since else None) for hit in hits)
@@ -294,6 +294,10 @@ class Passages:
         """The path of the file that a passage is of."""
         return self._files[self._file[passage]][0].path
 
+    def kind(self, passage: int) -> str:
+        """The kind of the file that a passage is of."""
+        return self._files[self._file[passage]][0].kind
+
     def hit(self, passage: int) -> Hit:
         """A passage as it is found."""
         file = self._file[passage]
@@ -315,7 +319,8 @@ def ranked(
     serves: Callable[[Hit, str], bool] | None = None,
     most: int = 1_000_000,
 ) -> tuple[Hit, ...]:
-    """The best passages for a question, one a file, of the `limit` files that share most with it, best first.
+    """The best passages for a question, one a file, best first: of the `limit` memories and the `limit` documents that
+    share most with it, so that no handbook takes a memory away.
 
     The parts are of one language and count as one. `serves`: whether a file (a hit without text, and its blob) may be
     found. `most`: places of words to look at, rare words first: what stands everywhere tells little and costs most.
@@ -343,11 +348,19 @@ def ranked(
             better = known is None or (score, -passage) > (known[0], -known[2])
             if better and (serves is None or serves(*part.file(passage))):
                 best[path] = score, part, passage, words
-    top = heapq.nsmallest(limit, best.items(), key=lambda item: (-item[1][0], item[0]))
+    top: list[tuple[str, tuple[float, Passages, int, tuple[str, ...]]]] = []
+    for are_documents in (False, True):
+        of_kind = (item for item in best.items() if (item[1][1].kind(item[1][2]) == "document") is are_documents)
+        top += heapq.nsmallest(limit, of_kind, key=_by_score)
     return tuple(
         part.hit(passage)._replace(score=score, strength=score, matched=len(words), shared=frozenset(words))
-        for _, (score, part, passage, words) in top
+        for _, (score, part, passage, words) in sorted(top, key=_by_score)
     )
+
+
+def _by_score(found: tuple[str, tuple[float, Passages, int, tuple[str, ...]]]) -> tuple[float, str]:
+    path, (score, *_) = found
+    return -score, path
 
 
 def _scores(

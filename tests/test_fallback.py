@@ -2,16 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from docmem import repository
 from docmem.assembly import requested
 from docmem.config import Settings
-from docmem.fallback import Fallback
+from docmem.fallback import Fallback, shelf_at
 from docmem.files import render_memory
 from docmem.model import Memory
+from docmem.names import subject_key
 from docmem.packet import Packet
 from tests.support.cli import Shell
 from tests.support.repos import memory, put
@@ -41,6 +42,10 @@ def packet(
     assert made is not None
     assert made.degraded == "files"
     return made
+
+
+def packet_or_none(files: Fallback, goal: str) -> Packet | None:
+    return files.packet(requested("acme", "ana", goal, agent=None, run=None, blocks=None, documents=()), wait=1)
 
 
 def shown(made: Packet) -> list[str]:
@@ -118,6 +123,66 @@ def test_what_is_kept_of_all_tenants_is_bounded(settings: Settings, tenant: str)
         assert f"Likes tea {number}." in packet(files, "tea", tenant=name).text
     assert 0 < files.kept_bytes <= 150_000
     assert "Likes tea 0." in packet(files, "tea", tenant="t0").text
+
+
+def test_no_handbook_takes_a_persons_memory_out(settings: Settings, files: Fallback) -> None:
+    pages: dict[str, bytes | None] = {f"knowledge/{page}.md": b"Tea. Tea or tea.\n" for page in range(40)}
+    kept = memory("Has a boat called Nemo, on which there is nothing to drink but tea of the cheapest kind.")
+    keep(settings, kept, files=pages)
+    assert kept.text in shown(packet(files, "tea"))
+
+
+def test_what_others_commit_lets_a_subjects_part_stand(settings: Settings, tenant: str) -> None:
+    """Thousands of memories take seconds to read, and a busy tenant commits each second."""
+    ana, bo = subject_key(tenant, "ana"), subject_key(tenant, "bo")
+    head = keep(settings, memory("Likes tea."), memory("Likes milk.", who="bo"))
+    old = shelf_at(settings, tenant, ana, None)
+    later = keep(settings, memory("Likes wine.", who="bo"))
+    new = shelf_at(settings, tenant, ana, old)
+    assert (old.revision, new.revision) == (head, later)
+    assert new.passages is old.passages
+    assert new.known is old.known
+    assert len(shelf_at(settings, tenant, bo, shelf_at(settings, tenant, bo, None)).memories) == 2
+    keep(settings, memory("Has a boat."))
+    assert len(shelf_at(settings, tenant, ana, new).memories) == 2
+
+
+def test_what_ends_goes_while_no_file_changes(settings: Settings, files: Fallback) -> None:
+    ends = memory("Likes tea until now.", expires=datetime.now(UTC) + timedelta(seconds=0.5))
+    keep(settings, ends, memory("Likes tea."))
+    old = shelf_at(settings, "acme", ends.subject or "", None)
+    wait_until(lambda: len(shelf_at(settings, "acme", ends.subject or "", old).memories) == 1)
+    assert set(shown(packet(files, "tea"))) == {"Likes tea."}
+
+
+def test_a_packet_is_dated_by_now_and_names_the_commit_of_now(settings: Settings, files: Fallback) -> None:
+    keep(settings, memory("Likes tea."), files={"docmem.yaml": CONFIG})
+    packet(files, "tea")
+    head = keep(settings, memory("Has a boat.", who="bo"))
+    wait_until(lambda: {span.revision for span in packet(files, "tea").spans} == {head})
+
+
+def test_each_turn_goes_on_while_a_repo_is_broken_under_it(settings: Settings, files: Fallback) -> None:
+    keep(settings, *(memory(f"Likes tea number {number}.", number=number) for number in range(20)))
+    repo, away = settings.tenants / "acme.git", settings.root / "away"
+    main, objects = repo / "refs/heads/main", repo / "objects"
+    head = main.read_bytes()
+    asked = requested("acme", "ana", "tea", agent=None, run=None, blocks=None, documents=("knowledge/a.md",))
+
+    def turns() -> None:
+        for number in range(3):
+            made = files.packet(replace(asked, goal=f"tea number {number}"), wait=0.2)
+            assert made is None or made.degraded == "files"
+
+    for broken in (b"\xff garbage", b"0" * 40, b"", b"ref: refs/heads/none\n"):
+        main.write_bytes(broken)
+        turns()
+    main.write_bytes(head)
+    for moved in (repo, repo / "HEAD", objects, main):
+        moved.rename(away)
+        turns()
+        away.rename(moved)
+    wait_until(lambda: bool(packet_or_none(files, "tea")))
 
 
 def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallback) -> None:
