@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from docmem import threads
+
 _REST = 10
 """After a try that failed, so many times as long as it took is rest: whatever is broken takes a tenth of a thread."""
 
@@ -131,13 +133,8 @@ class Breakers:
         self._stop.set()
 
     def _start(self) -> None:
-        if self._running or self._stop.is_set():
-            return
-        try:
-            threading.Thread(target=self._run, daemon=True, name="docmem-recover").start()
-        except RuntimeError:  # there are too many threads, or the interpreter ends; whoever is refused next starts it
-            return
-        self._running = True
+        if not self._running and not self._stop.is_set():  # where it can't be started, whoever is refused next does it
+            self._running = threads.aside(self._run, name="docmem-recover") is not None
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause):

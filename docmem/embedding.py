@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from docmem import config, forks, projection
+from docmem import config, forks, projection, threads
 from docmem.breaker import Breaker
 from docmem.cache import Cache
 from docmem.config import Settings
@@ -432,9 +432,10 @@ class QueryVectors:
             return True
         with self._lock:
             if self._loading is None:
-                self._loading = threading.Event()
-                work = partial(self._load, self._loaded, self._loading)
-                threading.Thread(target=work, daemon=True, name="docmem-load").start()
+                loading = threading.Event()
+                if threads.aside(partial(self._load, self._loaded, loading), name="docmem-load") is None:
+                    return False
+                self._loading = loading
         return self._loading.is_set()
 
     def _load(self, embedder: Loaded, done: threading.Event) -> None:
@@ -451,7 +452,9 @@ class QueryVectors:
         if self._is_instant:
             self._embed(question, answer)
             return answer.get()
-        self._workers.do(partial(self._embed, question, answer))
+        if not self._workers.do(partial(self._embed, question, answer)):
+            self._waiting.release()
+            return QueryVector(degraded="embedder_failed")
         try:
             return answer.get(timeout=limit)
         except queue.Empty:
@@ -495,12 +498,12 @@ class _Workers:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
 
-    def do(self, work: Callable[[], None]) -> None:
-        """Have it done by one that waits, or else by a new one."""
+    def do(self, work: Callable[[], None]) -> bool:
+        """Have it done by one that waits, or else by a new one; False where none can be started."""
         if self._idle.acquire(blocking=False):
             self._work.put(work)
-        else:
-            threading.Thread(target=self._run, args=(work,), daemon=True, name="docmem-embed").start()
+            return True
+        return threads.aside(partial(self._run, work), name="docmem-embed") is not None
 
     def _run(self, work: Callable[[], None]) -> None:
         while True:

@@ -15,9 +15,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from docmem import threads
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble
 from docmem.cache import Cache
 from docmem.config import Settings
@@ -320,7 +321,10 @@ class Fallback:
             if len(alike) >= (1 if kind else _AT_ONCE):
                 return None
             done = self._reading[key] = threading.Event()
-        threading.Thread(target=self._make, args=(key, stamp, make, done), daemon=True, name="docmem-files").start()
+        if threads.aside(partial(self._make, key, stamp, make, done), name="docmem-files") is None:
+            with self._lock:
+                del self._reading[key]
+            return None
         return done
 
     def _make(self, key: Hashable, stamp: Hashable, make: Callable[[], Any], done: threading.Event) -> None:

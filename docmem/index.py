@@ -27,7 +27,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Json
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from docmem import db, forks
+from docmem import db, forks, threads
 from docmem.config import Settings
 from docmem.errors import DocmemError, ServerUnavailable
 from docmem.names import tenant_name
@@ -572,7 +572,8 @@ class Reader:
             opened = self._opened
             if opened is None:
                 opened = Future()
-                _start(threading.Thread(target=self._open, args=(opened,), daemon=True, name="docmem-open"))
+                if threads.aside(partial(self._open, opened), name="docmem-open") is None:
+                    raise _no_thread()
                 self._opened = opened
         try:
             return opened.result(timeout=max(0.0, deadline - time.monotonic()))
@@ -604,12 +605,8 @@ def _in_one_view(connection: psycopg.Connection[Any], tenant: str, work: Callabl
             return work(Index(connection, tenant, deadline=deadline))
 
 
-def _start(thread: threading.Thread) -> threading.Thread:
-    try:
-        thread.start()
-    except RuntimeError as error:
-        raise Busy(f"no thread can be started: {error}", hint="the process has too many, or ends") from None
-    return thread
+def _no_thread() -> Busy:
+    return Busy("no thread can be started to keep the deadline", hint="the process has too many threads, or ends")
 
 
 def _bare(error: DocmemError) -> DocmemError:
@@ -621,9 +618,7 @@ def _bare(error: DocmemError) -> DocmemError:
 def _close_aside(opened: Future[ConnectionPool[Any]]) -> None:
     if opened.exception() is None:
         pool = opened.result()
-        threading.Thread(
-            target=pool.close, kwargs={"timeout": _CLOSE_SECONDS}, daemon=True, name="docmem-close"
-        ).start()
+        threads.aside(partial(pool.close, timeout=_CLOSE_SECONDS), name="docmem-close")
 
 
 def _short(error: Exception) -> str:
@@ -658,7 +653,9 @@ class _Watchdog:
         with self._condition:
             self._due[key] = (deadline, connection)
             if self._thread is None:
-                self._thread = _start(threading.Thread(target=self._run, daemon=True, name="docmem-watchdog"))
+                self._thread = threads.aside(self._run, name="docmem-watchdog")
+                if self._thread is None:
+                    raise _no_thread()
             if self._idle:
                 self._condition.notify()
         try:

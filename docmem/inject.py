@@ -232,7 +232,11 @@ class Injector:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docmem-turn")
             threads = self._threads
-        return await asyncio.get_running_loop().run_in_executor(threads, contextvars.copy_context().run, work)
+        try:
+            done = asyncio.get_running_loop().run_in_executor(threads, contextvars.copy_context().run, work)
+        except RuntimeError:  # it was closed just now, no thread can be started, or the interpreter ends
+            return work()
+        return await done
 
     def next_run(self, tenant: str, agent: str | None = None) -> int | None:
         """Count a run of an agent and return its number, one more than any before; None where that can't be done now.

@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from docmem import db
+from docmem import db, threads
 from docmem.config import Settings
 from docmem.errors import DocmemError
 
@@ -69,8 +69,7 @@ class Listener:
         if self._thread is None:
             with self.lock:
                 if self._thread is None and not self._stop.is_set():
-                    self._thread = threading.Thread(target=self._run, daemon=True, name="docmem-listen")
-                    self._thread.start()
+                    self._thread = threads.aside(self._run, name="docmem-listen")  # or the next packet starts it
 
     def close(self) -> None:
         """End the thread."""

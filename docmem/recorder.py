@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
+from docmem import threads
 from docmem.errors import DocmemError
 from docmem.index import Ask, IndexFailed
 from docmem.packet import Packet
@@ -68,8 +69,7 @@ class Recorder:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, daemon=True, name="docmem-record")
-                    self._thread.start()
+                    self._thread = threads.aside(self._run, name="docmem-record")  # or the next one starts it
 
     def flush(self, *, seconds: float) -> bool:
         """Wait until what was put is written, or lost, for so long at most; whether it is."""

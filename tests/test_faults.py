@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -317,6 +318,39 @@ def test_connections_that_are_all_in_use_are_no_outage_while_one_of_them_is_answ
         for each in holding:
             each.result()
         assert [type(each.exception()) for each in waiting if each.exception()] == [Busy]
+
+
+STARVED = """
+import asyncio, json, resource, sys, threading, time
+from pathlib import Path
+from docmem.config import Settings
+from docmem.inject import Injector
+
+given = json.loads(sys.argv[1])
+with Injector(Settings(**{**given, "root": Path(given["root"])}), timeout=30) as injector:
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**30, resource.RLIM_INFINITY))
+    threading.stack_size(2**31 - 2**20)  # of which no thread can be started
+    for number in range(3):
+        assert not injector.packet("acme", "ana", f"Porto {number}", run=1).spans
+        assert not asyncio.run(injector.apacket("acme", "ana", f"Porto {number}", run=1)).spans
+        assert injector.next_run("acme") is None
+    threading.stack_size(0)
+    for _ in range(2):
+        packet = injector.packet("acme", "ana", "Porto", run=1)
+        assert (packet.degraded, "Plans Porto." in packet.text) == (None, True), packet
+        assert asyncio.run(injector.apacket("acme", "ana", "Porto", run=1)).spans
+    assert injector.flush(seconds=30)
+    print(injector.lost)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory that threads may take")
+def test_a_process_that_can_start_no_thread_goes_without_memory_until_it_can(mine: Settings) -> None:
+    server = postgres.start(mine)
+    given = json.dumps({"root": str(mine.root), "dsn": server.dsn("reader"), "embedding_model": "none"})
+    ran = subprocess.run([sys.executable, "-c", STARVED, given], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "0\n"), ran.stderr
 
 
 class Asleep:
