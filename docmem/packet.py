@@ -97,6 +97,7 @@ class Span(NamedTuple):
     """Where an entry's text stands in `Packet.text`, and the file and commit it came from.
 
     And why it stands there: its block, since when it is so, what its line costs in tokens, and what recall saw in it.
+    `part`: which value of a profile it is, as `locale` or `attributes.diet`.
     """
 
     start: int
@@ -108,6 +109,7 @@ class Span(NamedTuple):
     since: datetime | None = None
     cost: int = 0
     seen: Signals | None = None
+    part: str = ""
 
     @property
     def signals(self) -> dict[str, float | None]:
@@ -135,7 +137,7 @@ class Entry(NamedTuple):
     """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
 
     `starts`, `ends`: it is the first, the last of its file's text; where it isn't, a mark outside its span says so.
-    `since` and `seen` go into its span.
+    `since`, `seen` and `part` go into its span.
     """
 
     text: str
@@ -150,6 +152,7 @@ class Entry(NamedTuple):
     seen: Signals | None = None
     starts: bool = True
     ends: bool = True
+    part: str = ""
 
 
 class Tier(NamedTuple):
@@ -244,14 +247,14 @@ def persona(
     attributes: Mapping[str, Any] = profile.get("attributes") or {}
     order = [key for key in dict.fromkeys(declared) if key in attributes]
     order += sorted(key for key in attributes if key not in order)
-    values = [(key.replace("_", " "), profile.get(key)) for key in _CORE]
-    values += [(key, attributes[key]) for key in order]
+    values = [(key, key.replace("_", " "), profile.get(key)) for key in _CORE]
+    values += [(f"attributes.{key}", key, attributes[key]) for key in order]
     path, revision = str(profile["path"]), str(profile["revision"])
     id = path_id(path)
-    said = ((key, _value(value)) for key, value in values if value is not None)
+    said = ((part, key, _value(value)) for part, key, value in values if value is not None)
     return tuple(
-        Entry(shorten(one_line(clean(value)[0]), value_characters), id, path, revision, _key(key), "profile")
-        for key, value in said
+        Entry(shorten(one_line(clean(value)[0]), value_characters), id, path, revision, _key(key), "profile", part=part)
+        for part, key, value in said
         if value.strip()
     )[:limit]
 
@@ -396,7 +399,9 @@ class _Page:
         at = self.length + len(opening) + len(line.start)
         since = entry.since or entry.when
         end = at + len(line.shown)
-        self.spans.append(Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.seen))
+        self.spans.append(
+            Span(at, end, entry.id, entry.path, entry.revision, block, since, cost, entry.seen, entry.part)
+        )
         self.text += (opening, text)
         self.length += len(opening) + len(text)
         self.tokens += cost

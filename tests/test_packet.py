@@ -103,6 +103,10 @@ def test_a_persona_lists_the_core_then_declared_attributes_then_others() -> None
     ]  # fmt: skip
     assert entries[4].text == "mid mid mid mid mid" + MARK
     packet = made(Tier("persona", entries))
+    assert [span.part for span in packet.spans] == [
+        "label", "preferred_language", "lifecycle_stage", "last_interaction_at",
+        "attributes.budget", "attributes.adults", "attributes.zoo",
+    ]  # fmt: skip
     assert "- preferred language: de [profile]\n" in packet.text
     assert {(span.id, span.path) for span in packet.spans} == {(path_id("p/profile.yaml"), "p/profile.yaml")}
     assert len(persona(profile, declared=[], limit=3, value_characters=20)) == 3
