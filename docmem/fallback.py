@@ -11,12 +11,12 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from docmem import threads
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble
@@ -51,6 +51,9 @@ _LIBRARY_BYTES = 24 << 20
 _SHARE = 0.8
 """Of the time that a turn has left: the rest is for what is done with the files."""
 _AT_ONCE = 2
+_WAITING = 256
+"""What is asked for past that isn't read: a turn doesn't wait for it, and the next one asks again."""
+
 _HEAD_SECONDS = 0.05
 _TENANTS = 4_096
 _PLACES = 15_000
@@ -177,6 +180,24 @@ class _Kept:
         return 500 if self.value is None else int(self.value.cost)
 
 
+class _Job(NamedTuple):
+    """Something to read aside."""
+
+    key: Hashable
+    stamp: Hashable
+    make: Callable[[], Any]
+    done: threading.Event
+
+
+@dataclass
+class _Lane:
+    """What waits to be read, and how many threads read it, a few at once."""
+
+    at_once: int
+    waiting: deque[_Job] = field(default_factory=deque)
+    readers: int = 0
+
+
 class Fallback:
     """Reads local repos aside, a few at a time, and makes packets of what it has read. Safe between threads."""
 
@@ -191,6 +212,7 @@ class Fallback:
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._bytes = 0
         self._reading: dict[Hashable, threading.Event] = {}
+        self._libraries, self._others = _Lane(at_once=1), _Lane(at_once=_AT_ONCE)
         self._heads: Cache[str, str] = Cache(_TENANTS, ttl=_HEAD_SECONDS)
 
     @property
@@ -313,32 +335,48 @@ class Fallback:
 
     def _aside(self, key: Hashable, stamp: Hashable, make: Callable[[], Any]) -> threading.Event | None:
         # One tenant's documents take seconds to read: they never keep the memories of others waiting.
-        kind = isinstance(key, tuple) and key[0] == "library"
+        lane = self._libraries if isinstance(key, tuple) and key[0] == "library" else self._others
         with self._lock:
             if key in self._reading:
                 return self._reading[key]
-            alike = [other for other in self._reading if (isinstance(other, tuple) and other[0] == "library") == kind]
-            if len(alike) >= (1 if kind else _AT_ONCE):
+            if len(lane.waiting) >= _WAITING:
                 return None
             done = self._reading[key] = threading.Event()
-        if threads.aside(partial(self._make, key, stamp, make, done), name="docmem-files") is None:
+            lane.waiting.append(_Job(key, stamp, make, done))
+            if lane.readers >= lane.at_once:
+                return done
+            lane.readers += 1
+        if threads.aside(partial(self._work, lane), name="docmem-files") is None:
             with self._lock:
-                del self._reading[key]
-            return None
+                lane.readers -= 1
+                while lane.waiting:
+                    self._end(lane.waiting.pop())
         return done
 
-    def _make(self, key: Hashable, stamp: Hashable, make: Callable[[], Any], done: threading.Event) -> None:
+    def _work(self, lane: _Lane) -> None:
+        while True:
+            with self._lock:
+                if not lane.waiting:
+                    lane.readers -= 1
+                    return
+                job = lane.waiting.popleft()
+            self._make(job)
+
+    def _make(self, job: _Job) -> None:
         value = None
         try:
-            value = make()
+            value = job.make()
         except Exception as error:  # noqa: BLE001 it belongs to a thread that nobody would see end
             code = error.code if isinstance(error, DocmemError) else type(error).__name__
             _log.warning("the files can't serve either: %s", code)
         finally:
-            self._keep(key, _Kept(value, stamp))
+            self._keep(job.key, _Kept(value, job.stamp))
             with self._lock:
-                del self._reading[key]
-            done.set()
+                self._end(job)
+
+    def _end(self, job: _Job) -> None:
+        del self._reading[job.key]
+        job.done.set()
 
     def _keep(self, key: Hashable, kept: _Kept) -> None:
         with self._lock:

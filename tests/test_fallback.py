@@ -185,6 +185,23 @@ def test_each_turn_goes_on_while_a_repo_is_broken_under_it(settings: Settings, f
     wait_until(lambda: bool(packet_or_none(files, "tea")))
 
 
+def test_what_many_ask_for_at_once_is_there_at_their_next_turn(settings: Settings, files: Fallback) -> None:
+    people = [f"u{number}" for number in range(40)]
+    keep(settings, *(memory("Likes tea.", who=who) for who in people))
+    packet(files, "tea", who="nobody")  # so that what is the tenant's is read
+
+    def turns() -> list[bool]:
+        made = [
+            files.packet(requested("acme", who, "tea", agent=None, run=None, blocks=None, documents=()), wait=0)
+            for who in people
+        ]
+        return [bool(one) for one in made]
+
+    assert not all(turns())
+    wait_until(lambda: not files._reading)
+    assert all(turns())
+
+
 def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallback) -> None:
     asked = requested("nobody", "ana", "tea", agent=None, run=None, blocks=None, documents=())
     assert files.packet(asked, wait=60) is None
