@@ -16,7 +16,7 @@ from typing import Any
 
 from docmem.errors import InputError
 from docmem.names import agent_name, is_safe_path, subject_key, tenant_name
-from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Signals, Tier, Tokenizer, build, persona, shorten, verdict
+from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Signals, Tier, Tokenizer, build, fitting, persona, verdict
 from docmem.passage import LIMIT, best
 from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
 
@@ -212,8 +212,13 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
             there += len(of)
         return Tier(block, entries, more=there - len(entries))
 
+    in_full = {row["path"] for row in gathered.asked}
+    if "strategy" in request.blocks:
+        in_full |= {row["path"] for row in gathered.standing if row["path"].startswith(STRATEGY)}
+
     def documents(*folders: str) -> list[Hit]:
-        return [hit for hit in gathered.found if hit.kind == "document" and hit.path.partition("/")[0] in folders]
+        here = (hit for hit in gathered.found if hit.kind == "document" and hit.path not in in_full)
+        return [hit for hit in here if hit.path.partition("/")[0] in folders]
 
     def memories(kinds: Collection[str]) -> list[Hit]:
         return [hit for hit in gathered.found if hit.kind in kinds]
@@ -226,21 +231,24 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
 
 
 def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | None = None) -> Entry:
-    """A memory in full, or of a document the passage that answers the question."""
+    """A memory in full, or of a document, or of a memory as long as one, the passage that answers the question."""
     # What ages is rounded here: a packet that is made again a moment later is the same.
     seen = Signals(
-        round(hit.score, 4), hit.relevance, hit.matched, hit.cosine, hit.strength,
-        round(recency(hit.age, rules.weights), 4), hit.importance, settled(hit), hit.id in used,
+        round(hit.score, 4), hit.relevance, hit.place, hit.lexical_rank, hit.vector_rank, hit.matched, hit.cosine,
+        hit.strength, round(recency(hit.age, rules.weights), 4), hit.importance, settled(hit), hit.id in used,
     )  # fmt: skip
-    if hit.kind != "document":
-        text = shorten(hit.text, _MEMORY_CHARS)
-        return Entry(text, hit.id, hit.path, hit.revision, when=hit.since, since=hit.since, seen=seen)
     text, starts, ends = hit.text, hit.starts, hit.ends
-    if question and len(text) > LIMIT:
+    is_memory = hit.kind != "document"
+    if question and len(text) > (_MEMORY_CHARS if is_memory else LIMIT):
         found = best(text, question, language=rules.language)
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
+    elif is_memory:
+        text, ends = fitting(text, _MEMORY_CHARS)
     if text.endswith(MARK):  # a sentence too long for a passage: the mark isn't the file's
         text, ends = text.removesuffix(MARK), False
+    if is_memory:
+        since = hit.since
+        return Entry(text, hit.id, hit.path, hit.revision, when=since, since=since, seen=seen, starts=starts, ends=ends)
     return Entry(
         text,
         id=hit.id,

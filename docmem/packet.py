@@ -74,12 +74,16 @@ _CORE = ("label", "preferred_language", "locale", "lifecycle_stage", "last_inter
 class Signals(NamedTuple):
     """What recall saw in an entry, each as recall has it; None for what doesn't apply to it, or wasn't looked at.
 
-    `relevance`, `recency` and `verdict` are 0 to 1, `importance` 0 to 10, `cosine` -1 to 1; `matched` counts words of
-    the question; `used`: whether one of the last runs was given it.
+    `relevance`, `place`, `recency` and `verdict` are 0 to 1, `importance` 0 to 10, `cosine` -1 to 1; `matched` counts
+    words of the question; the ranks are those in each arm, from 1. `place`: what relevance counted in the score, by the
+    place among the most relevant. `used`: whether one of the last runs was given it.
     """
 
     score: float
     relevance: float
+    place: float | None
+    lexical_rank: int | None
+    vector_rank: int | None
     matched: int | None
     cosine: float | None
     strength: float | None
@@ -137,7 +141,7 @@ class Entry(NamedTuple):
     """One thing to say. `key` is put before the text (an attribute's name); `when` dates the label.
 
     `starts`, `ends`: it is the first, the last of its file's text; where it isn't, a mark outside its span says so.
-    `since`, `seen` and `part` go into its span.
+    `since`, `seen` and `part` go into its span. `removed` characters of it had to go before.
     """
 
     text: str
@@ -153,6 +157,7 @@ class Entry(NamedTuple):
     starts: bool = True
     ends: bool = True
     part: str = ""
+    removed: int = 0
 
 
 class Tier(NamedTuple):
@@ -223,9 +228,13 @@ def verdict(meta: Any) -> str:
 
 def shorten(text: str, limit: int) -> str:
     """`text` in at most `limit` characters: cut after a word, with a mark."""
-    if len(text) <= limit:
-        return text
-    return _at_word(text, limit - len(MARK)) + MARK
+    kept, whole = fitting(text, limit)
+    return kept if whole else kept + MARK
+
+
+def fitting(text: str, limit: int) -> tuple[str, bool]:
+    """What of a text fits into `limit` characters with a mark behind it, cut after a word; and whether it is all."""
+    return (text, True) if len(text) <= limit else (_at_word(text, limit - len(MARK)), False)
 
 
 def _at_word(text: str, limit: int) -> str:
@@ -251,17 +260,23 @@ def persona(
     values += [(f"attributes.{key}", key, attributes[key]) for key in order]
     path, revision = str(profile["path"]), str(profile["revision"])
     id = path_id(path)
-    said = ((part, key, _value(value)) for part, key, value in values if value is not None)
-    return tuple(
-        Entry(shorten(one_line(clean(value)[0]), value_characters), id, path, revision, _key(key), "profile", part=part)
-        for part, key, value in said
-        if value.strip()
-    )[:limit]
+    entries = []
+    for part, key, value in values:
+        if value is None or not (said := _value(value)).strip():
+            continue
+        name, of_name = _key(key)
+        safe, of_value = clean(said)
+        text, whole = fitting(one_line(safe), value_characters)
+        removed = of_name + of_value
+        entries.append(Entry(text, id, path, revision, name, "profile", ends=whole, part=part, removed=removed))
+    return tuple(entries[:limit])
 
 
 @lru_cache(maxsize=1_024)
-def _key(name: str) -> str:
-    return shorten(one_line(clean(name)[0]), _KEY_MAX)
+def _key(name: str) -> tuple[str, int]:
+    """A name as it is shown, and how many of its characters went. With its value it must not make a marker."""
+    safe, removed = clean(name)
+    return shorten(one_line(safe.replace("<", "(")), _KEY_MAX), removed + safe.count("<")
 
 
 def _value(value: Any) -> str:
@@ -321,9 +336,11 @@ class _Page:
         if not tier.entries:
             return
         share = self.blocks.get(tier.block, int(self.budget * _SHARE.get(tier.block, 1.0)))
-        opening = self._opening(tier.block)
-        opening_cost = self._fixed(opening)
-        room = min(share, self.budget - self.closing - self.tokens) - opening_cost
+        frame, heading = self._frame(tier.block), f"{HEADINGS[tier.block]}\n"
+        opening, heading_cost = frame + heading, self._fixed(heading)
+        opening_cost = heading_cost + (self._fixed(frame) if frame else 0)
+        # A block pays for its heading, and not for the fence because it is the first.
+        room = min(share - heading_cost, self.budget - self.closing - self.tokens - opening_cost)
         shown = 0
         for at, entry in enumerate(tier.entries):
             if shown >= tier.limit:
@@ -389,11 +406,10 @@ class _Page:
         """Tokens of what every packet says alike."""
         return _estimated_once(text) if self.tokenizer is None else self.tokenizer(text)
 
-    def _opening(self, block: Block) -> str:
-        parts = [] if self.spans else [OPEN]
-        if block != "steering" and not self.under_preamble:
-            parts.append(PREAMBLE)
-        return "\n".join([*parts, HEADINGS[block], ""])
+    def _frame(self, block: Block) -> str:
+        """What has to stand before this block and doesn't yet: the fence, the preamble."""
+        fence = "" if self.spans else f"{OPEN}\n"
+        return fence if block == "steering" or self.under_preamble else f"{fence}{PREAMBLE}\n"
 
     def _write(self, opening: str, line: _Line, text: str, entry: Entry, *, block: Block, cost: int) -> None:
         at = self.length + len(opening) + len(line.start)
@@ -442,14 +458,14 @@ def _line(entry: Entry, year: int, *, most: int | None = None) -> _Line | None:
         shown,
         f"{_CUT if long or not entry.ends else ''} [{_label(entry, year)}]\n",
         _marks(entry, shown),
-        removed,
+        removed + entry.removed,
     )
 
 
 def _marks(entry: Entry, shown: str) -> set[str]:
     """What tells an entry from another: a memory's id, and what is said (under its key, for an attribute)."""
     plain = shown.isascii() and not entry.multiline  # nearly every text, and one line already
-    said = f"{entry.key}:{shown.lower() if plain else normalized(shown)}"
+    said = f"{entry.key}:{shown.lower() if plain else normalized(shown)}".rstrip(" .!")
     return {said} if entry.key or entry.multiline or not entry.id else {said, entry.id}
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -77,7 +78,7 @@ class Hit(NamedTuple):
     `matched` of the question's lexemes stand in it (None: the lexical arm didn't find it); `cosine` is the vector
     arm's. `verdict` is what an experiment's head says came of it. The ranks are those in each arm, from 1. `starts`,
     `ends`: its text is the first, the last of its file. `strength` is the lexical arm's, `recency` 1 for now and half
-    of it each half-life.
+    of it each half-life. `place` is what relevance counted as in `score`, 1 for the most relevant, where it was judged.
     """
 
     id: str
@@ -104,6 +105,7 @@ class Hit(NamedTuple):
     ends: bool = True
     strength: float | None = None
     recency: float | None = None
+    place: float | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -267,12 +269,16 @@ def telling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
-    """Weighted reciprocal rank fusion. Best first; relevance = fused score / the highest."""
+    """Weighted reciprocal rank fusion. Best first; relevance = fused score / the highest.
+
+    What an arm finds alike has one rank there. By their places in it, which of ten alike would be shown would be up to
+    their paths, and neither to their age nor to their importance.
+    """
     scores: dict[tuple[str, int], float] = {}
     found: dict[tuple[str, int], Hit] = {}
     ranks: dict[tuple[str, int], dict[str, Any]] = {}
     for arm in arms:
-        for rank, hit in enumerate(arm.hits, start=1):
+        for rank, hit in zip(_ranks(arm), arm.hits, strict=True):
             key = hit.key
             scores[key] = scores.get(key, 0.0) + arm.weight / (k + rank)
             ranks.setdefault(key, {})[arm.rank] = rank
@@ -286,6 +292,18 @@ def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
         for key, hit in found.items()
     ]
     return tuple(sorted(fused, key=lambda hit: (-hit.relevance, hit.age, hit.key)))
+
+
+def _ranks(arm: Arm) -> Iterator[int]:
+    """The rank of each hit of an arm, from 1; those of one strength share the first."""
+    of = attrgetter("strength" if arm.rank == "lexical_rank" else "cosine")
+    rank, last = 1, None
+    for number, hit in enumerate(arm.hits, start=1):
+        strength = of(hit)
+        if strength is None or last is None or not math.isclose(strength, last, rel_tol=1e-9):
+            rank = number
+        last = strength
+        yield rank
 
 
 def _merged(first: Hit, second: Hit) -> Hit:
@@ -305,7 +323,16 @@ def judge(hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection
     """
     pool = hits[: 2 * limit]
     stale = frozenset(used) - {hit.id for hit in pool[:1]}
-    return _best(((hit, 1 - place / (2 * limit)) for place, hit in enumerate(pool)), weights, limit, stale)
+    return _best(zip(pool, _places(pool, 2 * limit), strict=True), weights, limit, stale)
+
+
+def _places(pool: Sequence[Hit], size: int) -> Iterator[float]:
+    """What the place of each hit counts, 1 for the first; those as relevant as the one before have its place."""
+    place = 0
+    for number, hit in enumerate(pool):
+        if hit.relevance != pool[place].relevance:
+            place = number
+        yield 1 - place / size
 
 
 def by_recency(
@@ -320,11 +347,11 @@ def _best(
     hits: Iterable[tuple[Hit, float]], weights: Weights, limit: int, used: Collection[str] = frozenset()
 ) -> tuple[Hit, ...]:
     scored = [
-        (hit, _score(hit.age, hit.importance, relevance, weights) + weights.verdict * (settled(hit) or 0.0))
-        for hit, relevance in hits
+        (hit, _score(hit.age, hit.importance, place, weights) + weights.verdict * (settled(hit) or 0.0), place)
+        for hit, place in hits
     ]
-    scored.sort(key=lambda pair: (pair[0].id in used, -pair[1], pair[0].age, pair[0].key))
-    return tuple(hit._replace(score=score) for hit, score in scored[:limit])
+    scored.sort(key=lambda one: (one[0].id in used, -one[1], one[0].age, one[0].key))
+    return tuple(hit._replace(score=score, place=place) for hit, score, place in scored[:limit])
 
 
 def settled(hit: Hit) -> float | None:

@@ -187,13 +187,43 @@ def test_a_packet_says_what_recall_saw_and_counts_all_that_it_left_out(acme: Set
     fact, tried = packet.spans
     assert shown(packet)[1] in {"Porto by mail.", "Porto by phone."}
     assert fact.signals.keys() == {
-        "score", "relevance", "matched", "cosine", "strength", "recency", "importance", "verdict", "used",
+        "score", "relevance", "place", "lexical_rank", "vector_rank", "matched", "cosine", "strength", "recency",
+        "importance", "verdict", "used",
     }  # fmt: skip
     assert (fact.signals["verdict"], tried.signals["verdict"]) in {(None, 1.0), (None, 0.5)}
     assert 0 < (fact.signals["recency"] or 0) < 1
     assert (fact.signals["strength"] or 0) > 0
     assert {fact.signals["used"], tried.signals["used"]} <= {0.0, 1.0}
     assert packet.omitted == 10
+
+
+def test_of_experiments_alike_the_one_that_worked_is_shown_first(acme: Settings, injector: Injector) -> None:
+    said = {"zulu": "worked", "grey": "open", "pink": "failed", "red": "open", "teal": "open"}
+    files = {
+        f"experiments/{name}.md": f"---\nverdict: {verdict}\n---\nThe {name} banner ran.\n".encode()
+        for name, verdict in said.items()
+    }
+    serve(acme, memory("Likes tea."), files=files)
+    packet = injector.packet("acme", "ana", "banner")
+    assert shown(packet)[:2] == ["The zulu banner ran.", "The pink banner ran."]
+
+
+def test_a_document_that_is_shown_in_full_is_not_shown_in_pieces_too(acme: Settings, injector: Injector) -> None:
+    text = "\n\n".join(f"Refunds of kind {number}: {'ask before you pay. ' * 20}" for number in range(4)).encode()
+    serve(acme, memory("Likes tea."), files={"knowledge/refunds.md": text, "procedures/strategy.md": b"Now: " + text})
+    packet = injector.packet("acme", "ana", "refunds", documents=["knowledge/refunds.md"])
+    assert [(span.block, span.path) for span in packet.spans] == [
+        ("strategy", "procedures/strategy.md"),
+        ("documents", "knowledge/refunds.md"),
+    ]
+
+
+def test_of_a_memory_as_long_as_a_document_what_answers_is_shown(acme: Settings, injector: Injector) -> None:
+    long = "\n\n".join([*(f"Paragraph {number}: {'so it went on. ' * 30}" for number in range(9)), "Eats kosher only."])
+    serve(acme, memory(long))
+    packet = injector.packet("acme", "ana", "kosher")
+    assert shown(packet) == ["Eats kosher only."]
+    assert "- … Eats kosher only. [" in packet.text
 
 
 @pytest.mark.parametrize("goal", ["Porto", None])

@@ -80,6 +80,17 @@ def test_what_both_arms_find_ranks_above_what_one_finds() -> None:
     assert fuse([], k=60) == fuse([Arm((), 1.0)], k=60) == fuse([Arm((hit("a"),), 0.0)], k=60) == ()
 
 
+def test_what_an_arm_finds_alike_has_one_rank_and_one_place() -> None:
+    year = 365 * 86_400.0
+    found = [("a", 2.0, year), ("b", 2.0, 0.0), ("c", 1.0, 0.0)]
+    fused = fuse([Arm(tuple(hit(name, strength=strength, age=age) for name, strength, age in found), 1.0)], k=60)
+    assert [(one.id, one.lexical_rank) for one in fused] == [("b", 1), ("a", 1), ("c", 3)]
+    judged = judge([one._replace(importance=9 if one.id == "a" else 1) for one in fused], Weights(recency=0), limit=2)
+    assert [(one.id, one.place) for one in judged] == [("a", 1.0), ("b", 1.0)]
+    near = Arm((hit("a", cosine=0.5), hit("b", cosine=0.5), hit("c", cosine=0.4)), 1.0, "vector_rank")
+    assert [one.vector_rank for one in fuse([near], k=60)] == [1, 1, 3]
+
+
 def test_recency_chooses_among_the_relevant_and_not_instead_of_them() -> None:
     year = 365 * 86_400.0
     right = hit("right", age=year, relevance=1.0)
