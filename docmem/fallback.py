@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from docmem import threads
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble
 from docmem.cache import Cache
+from docmem.codes import things
 from docmem.config import Settings
 from docmem.errors import DocmemError, NotFound
 from docmem.index import Frequencies, filler_words, says_something
@@ -434,7 +435,7 @@ def _found(
     words = asked(goal, rules.language)
     common = Frequencies(memories=len(shelf.memories), in_memories=shelf.passages.files_with(words))
     content = frozenset(word for word in words if says_something(word, _filler(rules.language)))
-    arm = Arm(about(best, content, everywhere(common)), rules.weights.lexical)
+    arm = Arm(about(best, content, everywhere(common), things(goal, words)), rules.weights.lexical)
 
     def as_now(hit: Hit) -> Hit:
         # What was read of a file may be from before, while its text is what it was.

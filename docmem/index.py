@@ -351,8 +351,12 @@ class Index:
 
 
 _fillers: dict[str, frozenset[str]] = {}
-_SMALL = re.compile("[0-9]{1,2}|[\u3041-\u309f]+")
-"""Numbers of a date, and Hiragana, which are the endings of words."""
+_FUNCTION = (
+    "的了是在我你您他她它们这那有没不也都就和与要会能可以想请吗呢什么怎哪谁几多少个一些"
+    "给把被让对为从到跟吧啊还很太再又只才但而且或如果因所得着过该应样"
+)
+_SMALL = re.compile(f"[0-9]{{1,2}}|[\u3041-\u309f]+|[{_FUNCTION}]{{1,2}}")
+"""Numbers of a date; Hiragana, which are the endings of words; the function words of Chinese, and two of them."""
 
 
 def searching(folders: Sequence[str], text: str, languages: Sequence[str], *, limit: int) -> dict[str, Any]:

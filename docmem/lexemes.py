@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 
 import Stemmer
 
+from docmem.codes import MONTHS, month_of
+
 _UNSEEN = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _TYPED = str.maketrans("‘’‛′‐–—−_", "''''---- ")
 # Vowels and accents that are characters of their own belong to their word.
@@ -29,33 +31,44 @@ _UNSPACED = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\u9fff\U0
 _BY_THREE = re.compile("[\u30a1-\u30fa\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]")
 
 _A = r"[^\W\d_]"
-_HAS_CODE = re.compile(rf"\d(?:(?<={_A}\d)|(?<={_A}[-./,'#]\d)|[-./,' ()]\d|{_A}|\d{{7}})")
+_HAS_CODE = re.compile(rf"\d(?:(?<={_A}\d)|(?<={_A}[-./,'#]\d)|[-./,' ():]\d|{_A}|\d{{7}}| [apu]\.?[mh])")
 _CODE = re.compile(
     rf"(?<![^\W_])(?:({_A}{{1,5}}) )?((?:{_A}++[-./,'#]){{0,7}}+{_A}*+\d(?:[-./,'#]?[^\W_])*+"
     r"(?:[ ()]{1,2}\d(?:[-./,']?[^\W_])*+){0,7})"
 )
 _NUMBER = re.compile(rf"{_A}*(\d{{1,3}}(?:[., ']\d{{3}})+|\d+)(?:[.,](\d\d?))?")
 _VERSION = re.compile(rf"^{_A}*\.?(\d+(?:\.\d+){{2,}})$")
-_PLATE = re.compile(rf"(?<![^\W_])({_A}++\d++) ({_A}{{1,3}})(?![^\W_])")
+_PLATE = re.compile(rf"(?<![^\W_])({_A}*+\d++) ({_A}{{1,3}})(?![^\W_])")
+_UNIT = re.compile(rf"\d\d(?!st|nd|rd|th){_A}+")
+_TIME = re.compile(r"\b([01]?\d|2[0-3])(?:([:h.])([0-5]\d))?(?!\d)(?: ?([ap](?=\.?m\b)|uhr\b))?")
+_DAY_OF_YEAR = re.compile(
+    r"\b\d{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3]\d)(?!\d)|\b([0-3]\d)\.(0[1-9]|1[0-2])\.\d{4}\b", re.ASCII
+)
+_ACCOUNT = re.compile("\\b[a-z]{2}[0-9]{2} [a-z]{4} [0-9]")
 _LONG = re.compile(rf"(?:\b{_A}{{2}}\d\d(?: {_A}{{4}})? |[+(]{{1,2}}|\b0)\d(?:[-./() ]{{0,2}}\d){{7,}}")
 _BETWEEN = str.maketrans("", "", "-./,'# ")
-_BLANK, _PARTS, _LETTERS, _SMALL = (re.compile(of) for of in (r"[ ()]+", r"\d{3,}", f"{_A}+", r"\d\d?"))
+_BLANK, _PARTS, _DIGITS, _LETTERS, _SMALL = map(re.compile, (r"[ ()]+", r"\d{3,}", r"\d+", f"{_A}+", r"\d\d?"))
 
 _DAYS = [
     re.compile(
-        rf"\b(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?: of| de| di)? (?P<m>{_A}{{3,10}})\.?,?(?: of| de)? (?P<y>\d{{4}})\b"
+        rf"\b(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?: of| de| di)? (?P<m>{_A}{{3,10}})(?:\.?,?(?: of| de)? (?P<y>\d{{4}}))?\b"
     ),
-    re.compile(rf"\b(?P<m>{_A}{{3,10}})\.? (?P<d>\d\d?)(?:st|nd|rd|th)?,? (?P<y>\d{{4}})\b"),
+    re.compile(rf"\b(?P<m>{_A}{{3,10}})\.? (?P<d>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<y>\d{{4}}))?\b"),
     re.compile(r"(?<!\d)(?P<y>\d{4})[-/.年](?P<m>\d\d?)[-/.月](?P<d>\d\d?)(?!\d)"),
     re.compile(r"\b(?P<d>\d\d?)[-/.](?P<m>\d\d?)[-/.](?P<y>\d{4})\b"),
     re.compile(r"\b(?P<m>\d\d?)/(?P<d>\d\d?)/(?P<y>\d{4})\b"),
+    re.compile(r"\b(?P<d>\d\d?)\.(?P<m>\d\d?)\.(?P<y>(?!\d))"),
 ]
-_MONTHS = [
-    "january jan ene gen", "february feb fev fév", "march mar mär mrz mrt maa", "april apr avr abr", "may mai mei mag",
-    "june jun juin giu", "july jul juil lug", "august aug aou aoû ago", "september sep set", "october oct okt out ott",
-    "november nov", "december dec déc dez dic",
-]  # fmt: skip
-_MONTH = {start: number for number, names in enumerate(_MONTHS, start=1) for start in names.split()}
+_SCRIPTS = {
+    "greek": re.compile("[\u0370-\u03ff]+"),
+    "russian": re.compile("[\u0400-\u052f]+"),
+    "armenian": re.compile("[\u0531-\u0587]+"),
+    "arabic": re.compile("[\u0620-\u06ff]+"),
+    "hindi": re.compile("[\u0900-\u097f]+"),
+    "tamil": re.compile("[\u0b80-\u0bff]+"),
+}
+_OWN = {"serbian": "russian", "nepali": "hindi"}
+"""Languages in the script of another."""
 _STOP_WORDS = """
 a about after all am an and any are as at be been but by can could did do does for from had has have
 he her him his how i if in into is it its just me my no not of on or our out she should so some than
@@ -77,16 +90,28 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
     if not plain.isascii():
         beside += (piece for run in _RUN.findall(plain) for piece in _pieces(run, asked))
         plain = _UNSPACED.sub(" ", plain)
+    foreign: list[str] = []
+    if not plain.isascii():
+        for own, letters in _SCRIPTS.items():
+            if _OWN.get(language, language) != own and letters.search(plain):
+                foreign += _stemmed(" ".join(letters.findall(plain)), own)
+                plain = letters.sub(" ", plain) if asked else plain
     if asked or _HAS_CODE.search(plain):
-        beside += (code for code in _codes(plain, asked) if 1 < len(code) <= 64 and not _SMALL.fullmatch(code))
+        small = asked and not _ACCOUNT.search(plain)
+        beside += (
+            code for code in _codes(plain, asked) if 1 < len(code) <= 64 and (small or not _SMALL.fullmatch(code))
+        )
     if asked:
         # The groups of a long number are each like those of many others.
         plain = _LONG.sub(" ", plain)
     for year, month, day in days:
-        plain += f" {day} {_MONTHS[month - 1].split()[0]} {year}"
+        plain += f" {day} {MONTHS[month - 1]} {MONTHS[month - 1][:3]} {year}"
+        if not year:
+            beside += (f"{month:02}-{day:02}", *(f"{day}{end}" for end in ("st", "nd", "rd", "th")))
+            continue
         for m, d in ((f"{month}", f"{day}"), (f"{month:02}", f"{day:02}")):
             beside += (f"{year}{m}{d}", f"{d}{m}{year}", f"{m}{d}{year}")
-    found = _stemmed(plain, language)
+    found = _stemmed(plain, language) + foreign
     if beside:
         known = set(found)
         found += (each for each in dict.fromkeys(beside) if each not in known)
@@ -148,7 +173,8 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
                 yield joined
             yield from () if one.isdigit() else (one,)
             yield from _VERSION.findall(unit)
-            yield from (part for part in _PARTS.findall(unit) if part != unit)
+            parts = _DIGITS if asked and _UNIT.fullmatch(run) else _PARTS
+            yield from (part for part in parts.findall(unit) if part != unit)
             if asked:
                 yield from (before + joined, *_LETTERS.findall(unit))
         if asked:
@@ -157,14 +183,30 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
             yield from (joined[-7:], joined.lstrip("0")[-9:])
     if asked:
         yield from (one + two for one, two in _PLATE.findall(plain))
+    yield from _times(plain, asked)
+    for month, day, day_before, month_after in _DAY_OF_YEAR.findall(plain):
+        yield f"{month}-{day}" if month else f"{month_after}-{day_before}"
 
 
-def _days(plain: str) -> Iterator[tuple[int, int, int]]:
+def _times(plain: str, asked: bool) -> Iterator[str]:
+    """As 14:30; asked, a time that may be one of the afternoon is both."""
+    for hour, mark, minute, half in _TIME.findall(plain):
+        if mark in {":", "h"} or half:
+            hours = {int(hour)}
+            if half == "p" and int(hour) < 12:
+                hours = {int(hour) + 12} | (hours if asked else set())
+            elif half == "a" and int(hour) == 12:
+                hours = {0}
+            elif asked and not half and int(hour) < 12:
+                hours.add(int(hour) + 12)
+            yield from (f"{each:02}:{minute or '00'}" for each in sorted(hours))
+
+
+def _days(plain: str) -> Iterator[tuple[str, int, int]]:
     for found in (found for pattern in _DAYS for found in pattern.finditer(plain)):
-        named = found["m"]
-        month = int(named) if named.isdigit() else _MONTH.get(named[:4]) or _MONTH.get(named[:3], 0)
-        if 1 <= month <= 12 and 1 <= int(found["d"]) <= 31:
-            yield int(found["y"]), month, int(found["d"])
+        month, year = month_of(found["m"]), found["y"] or ""
+        if month and 1 <= int(found["d"]) <= 31 and (year or found["m"] not in {"set", "out"}):
+            yield year, month, int(found["d"])
 
 
 class _Stemmers(threading.local):

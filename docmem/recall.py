@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from docmem.codes import Thing, is_year, says_year, things
 from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors
@@ -227,16 +228,30 @@ class Arm:
     rank: Literal["lexical_rank", "vector_rank"] = "lexical_rank"
 
 
-def about(hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[str]) -> tuple[Hit, ...]:
+def about(
+    hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[str], named: Collection[Thing] = ()
+) -> tuple[Hit, ...]:
     """Of the lexical arm's hits those that share a word of content with the goal; `matched` counts only these.
 
     A person's message to an agent is long and makes its one point once, so one such word is enough, unless it stands
     everywhere in what is remembered, like the person's own name; a shared "please" or "check" is none
-    (evals/README.md). Three characters of Thai are no word yet: of these it takes two.
+    (evals/README.md). Three characters of Thai are no word yet: of these it takes two. What the goal has `named` that
+    has parts counts as one, and comes first; a year counts where the text itself says it: each memory is found by its
+    date, too.
     """
-    telling_apart = {lexeme for lexeme in content - everywhere if not _PIECE.fullmatch(lexeme)}
-    counted = ((hit, _things(content & hit.shared)) for hit in hits)
-    return tuple(hit._replace(matched=n) for hit, n in counted if n > 1 or not telling_apart.isdisjoint(hit.shared))
+    words = content.difference(*(thing.lexemes for thing in named))
+    telling_apart = {lexeme for lexeme in words - everywhere if not _PIECE.fullmatch(lexeme)}
+    years = frozenset(filter(is_year, words))
+    first, others = list[Hit](), list[Hit]()
+    for hit in hits:
+        shared = words & hit.shared
+        if not years.isdisjoint(shared):
+            shared -= {year for year in years & shared if not says_year(year, hit.text)}
+        names = [found for thing in named if (found := thing.named_by(hit.shared))]
+        matched = _things(shared) + len(names)
+        if matched > 1 or not telling_apart.isdisjoint(shared) or any(found - everywhere for found in names):
+            (first if names else others).append(hit._replace(matched=matched))
+    return (*first, *others)
 
 
 def _things(lexemes: frozenset[str]) -> int:
@@ -492,7 +507,8 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
     if not question.is_goal:
         return ranked
     tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
-    return about(ranked, found.words.content, tells_nothing)
+    named = things(_asked(question), found.words.lexemes)
+    return about(ranked, found.words.content, tells_nothing, named)
 
 
 def _by_vector(asked: Asking, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:

@@ -6,7 +6,9 @@ Of each kind (flights, invoices, amounts, telephone numbers, names, dates …) `
 many that differ in one digit or word only; each written in one of the kind's ways, and asked for in every other; and
 sixteen statements in scripts without spaces. Asked of the person's memories (`subject`), of all of the tenant's
 (`tenant`), of documents (`documents`), and as the goal of a packet (`packet`); and of the person's memories without
-Postgres (`files`, `packet of files`). Printed: the share that is found among the first 10, and ranked first.
+Postgres (`files`, `packet of files`). Printed: the share that is found among the first 10, and ranked first. Then each
+thing is asked for ("What about {0}?") in each way of somebody who has only its neighbour: the share of the packets that
+show that (`neighbour`) should be none.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from docmem.packet import Packet
 from docmem.recall import search
 from docmem_sync.sync import sync_tenant
 
-TENANT, PERSON = "acme", "ana"
+TENANT, PERSON, APART = "acme", "ana", "globex"
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
 
 
@@ -188,10 +190,11 @@ class Asked:
     wanted: str
 
 
-def made(rng: random.Random, each: int) -> tuple[list[str], list[Asked]]:
-    """All statements, those that distract among them, and the questions."""
+def made(rng: random.Random, each: int) -> tuple[list[str], list[Asked], list[Asked]]:
+    """All statements, those that distract among them; the questions; and those about what isn't said, each with the
+    statement about its neighbour."""
     said: dict[str, None] = {}
-    asked = []
+    asked, missing = [], []
     for kind, (thing, statement, question) in KINDS.items():
         known: set[str] = set()
         for number in range(each):
@@ -203,31 +206,43 @@ def made(rng: random.Random, each: int) -> tuple[list[str], list[Asked]]:
             wanted = statement.format(one.written[way])
             said |= dict.fromkeys((wanted, statement.format(one.other)))
             asked += [Asked(kind, question.format(other), wanted) for at, other in enumerate(one.written) if at != way]
+            missing += [Asked(kind, f"What about {written}?", statement.format(one.other)) for written in one.written]
     for wanted, question in UNSPACED:
         said[wanted] = None
         asked.append(Asked("no spaces", question, wanted))
-    return list(said), asked
+    return list(said), asked, missing
 
 
-def laid_down(settings: Settings, said: Sequence[str]) -> None:
-    """A tenant that holds each statement as a memory of one person, and as a document."""
-    repo = repository.create(settings, TENANT)
-    subject = names.subject_of_id(TENANT, PERSON)
+def laid_down(settings: Settings, said: Sequence[str], missing: Sequence[Asked]) -> None:
+    """Two tenants: one holds each statement as a memory of one person, and as a document; in the other each neighbour
+    is the memory of a person of its own."""
     changed: dict[str, bytes | None] = {}
     for number, text in enumerate(said):
-        memory_id = f"{number:016x}"
-        path = memory_path(subject, memory_id, "m")
-        memory = Memory(
-            id=memory_id, kind="fact", text=text, subject=subject, path=path, source=Source(thread="t", turns=("1",))
-        )
-        changed[path] = render_memory(memory)
+        changed |= _memory(TENANT, PERSON, number, text)
         changed[f"knowledge/d{number}a.md"] = f"{text}\n".encode()
+    _commit(settings, TENANT, changed)
+    changed = {}
+    for number, text in enumerate(dict.fromkeys(one.wanted for one in missing)):
+        changed |= _memory(APART, text, number, text)
+    _commit(settings, APART, changed)
+
+
+def _memory(tenant: str, person: str, number: int, text: str) -> dict[str, bytes | None]:
+    subject, memory_id = names.subject_of_id(tenant, person), f"{number:016x}"
+    path = memory_path(subject, memory_id, "m")
+    source = Source(thread="t", turns=("1",))
+    memory = Memory(id=memory_id, kind="fact", text=text, subject=subject, path=path, source=source)
+    return {path: render_memory(memory)}
+
+
+def _commit(settings: Settings, tenant: str, changed: Mapping[str, bytes | None]) -> None:
+    repo = repository.create(settings, tenant)
     with repo.locked():
         repo.commit(repo.head(), changed, message="lay down", now=datetime.now(UTC))
-    sync_tenant(settings, TENANT)
+    sync_tenant(settings, tenant)
 
 
-def measure(settings: Settings, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
+def measure(settings: Settings, asked: Sequence[Asked], missing: Sequence[Asked]) -> Iterator[dict[str, Any]]:
     """A row for each kind and each way to ask."""
     reader = Reader(settings, timeout=30, opening=30)
     tally: dict[tuple[str, str], list[int | None]] = {}
@@ -251,6 +266,9 @@ def measure(settings: Settings, asked: Sequence[Asked]) -> Iterator[dict[str, An
             ranks["packet of files"] = _place(fallback.packet(wanted, wait=30), one.wanted)
             for name, rank in ranks.items():
                 tally.setdefault((one.kind, name), []).append(rank)
+        for one in missing:
+            shown = injector.packet(APART, one.wanted, one.question).text
+            tally.setdefault((one.kind, "neighbour"), []).append(1 if one_line(one.wanted) in shown else None)
     reader.close()
     for (kind, name), of_kind in tally.items():
         found = sum(rank is not None for rank in of_kind) / len(of_kind)
@@ -287,14 +305,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one JSON object last")
     options = parser.parse_args()
-    said, asked = made(random.Random(options.seed), options.each)
+    said, asked, missing = made(random.Random(options.seed), options.each)
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)  # the server doesn't run as root
         settings = Settings(root=Path(name), embedding_model="none", secret="of the measure")
         try:
             postgres.start(settings)
-            laid_down(settings, said)
-            rows = list(measure(settings, asked))
+            laid_down(settings, said, missing)
+            rows = list(measure(settings, asked, missing))
         finally:
             postgres.remove(settings)
     kinds = dict.fromkeys(row["kind"] for row in rows)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from docmem import filesearch
+from docmem.codes import Thing
 from docmem.config import Settings
 from docmem.embedding import LocalEmbedder
 from docmem.errors import DocmemError, InputError, InvalidName, NotFound
@@ -143,6 +144,22 @@ def test_one_word_that_stands_everywhere_tells_nothing_and_two_tell_something() 
     content = frozenset({"ana", "tour", "hole"})
     hits = [hit("a", shared=frozenset({"ana"})), hit("b", shared=frozenset({"ana", "tour"}))]
     assert [found.id for found in about(hits, content, frozenset({"ana", "tour"}))] == ["b"]
+
+
+def test_what_names_a_thing_of_parts_comes_first_and_its_parts_are_no_reason() -> None:
+    content = frozenset({"inv202400174", "inv", "2024", "00174", "sofa"})
+    named = [Thing(content - {"sofa"}, frozenset({"inv202400174"}), (frozenset({"inv"}), frozenset({"00174"})))]
+    shared = {"a": {"sofa"}, "b": {"inv", "2024"}, "c": {"inv202400174", "inv", "2024"}, "d": {"inv", "00174", "sofa"}}
+    hits = [hit(name, shared=frozenset(words)) for name, words in shared.items()]
+    found = about(hits, content, frozenset(), named)
+    assert [(one.id, one.matched) for one in found] == [("c", 1), ("d", 2), ("a", 1)]
+    assert about(hits[2:3], content, content, named) == ()
+
+
+def test_a_year_is_a_reason_where_the_text_says_it() -> None:
+    texts = {"a": "She moved in 2024.", "b": "INV-2024-00173 is open.", "c": "She has a sofa."}
+    hits = [hit(name, text=text, shared=frozenset({"2024"})) for name, text in texts.items()]
+    assert [one.id for one in about(hits, frozenset({"2024"}), frozenset())] == ["a"]
 
 
 def test_a_rare_word_counts_more_than_a_common_one_and_none_counts_less_than_nothing() -> None:

@@ -475,6 +475,65 @@ BEGIN
 END
 $$;
 
+-- The times of day in a text, as 14:30: of 14:30, 14h30, 2:30 pm, 2 p.m., 14.30 Uhr. Of what is asked, a time that may be
+-- one of the afternoon is both.
+CREATE FUNCTION docmem.times(text text, asked boolean) RETURNS SETOF text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT lpad(hour::text, 2, '0') || ':' || coalesce(said[3], '00')
+    FROM regexp_matches(
+        lower(text),
+        '\m([01]?[0-9]|2[0-3])(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?([ap](?=[.]?m\M)|uhr\M))?', 'g'
+    ) AS t (said),
+    LATERAL (
+        VALUES (CASE WHEN said[4] = 'p' AND said[1]::integer < 12 THEN said[1]::integer + 12
+                     WHEN said[4] = 'a' AND said[1]::integer = 12 THEN 0
+                     ELSE said[1]::integer END),
+               (CASE WHEN NOT asked OR said[1]::integer > 11 THEN NULL
+                     WHEN said[4] = 'p' THEN said[1]::integer
+                     WHEN said[4] IS NULL THEN said[1]::integer + 12 END)
+    ) AS h (hour)
+    WHERE (said[2] IN (':', 'h') OR said[4] IS NOT NULL) AND hour IS NOT NULL
+$$;
+
+-- What Postgres takes for one word and people do not: of addresses, hosts and files the parts that have a name of their
+-- own (ana.silva and example.com of ana.silva@example.com, access.log of /var/log/access.log), and each word.
+CREATE FUNCTION docmem.apart(language regconfig, text text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    WITH one AS MATERIALIZED (
+        SELECT rtrim(lower(token), '.-/?=&') AS one FROM ts_parse('default', text) WHERE tokid IN (4, 5, 6, 18, 19)
+    )
+    SELECT tsvector_to_array(to_tsvector(language, coalesce(
+               string_agg(regexp_replace(one, '[^[:alnum:]]+|\m[[:alnum:]]\M', ' ', 'g'), ' '), ''
+           )))
+        || ARRAY(
+            SELECT part
+            FROM one, LATERAL (
+                SELECT one UNION SELECT regexp_split_to_table(regexp_replace(one, '^www[.]', ''), '[@/]')
+            ) AS p (part)
+            WHERE part ~ '[[:alnum:]][^[:alnum:]]+[[:alnum:]]' AND length(part) <= 64
+        )
+    FROM one
+$$;
+
+-- The stems of words in scripts that are another language's than this one. A text in Cyrillic may be Bulgarian: its words
+-- as they stand are lexemes too.
+CREATE FUNCTION docmem.foreign_stems(language regconfig, text text) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT coalesce(string_agg(
+               to_tsvector(own, regexp_replace(docmem.folded(text), '[^' || letters || ']+', ' ', 'g'))::text, ' '
+           ), '')::tsvector
+    FROM (
+        VALUES ('greek'::regconfig, '\u0370-\u03ff', '{greek}'::regconfig[]),
+               ('russian', '\u0400-\u052f', '{russian,serbian}'),
+               ('armenian', '\u0531-\u0587', '{armenian}'),
+               ('arabic', '\u0620-\u06ff', '{arabic}'),
+               ('hindi', '\u0900-\u097f', '{hindi,nepali}'),
+               ('tamil', '\u0b80-\u0bff', '{tamil}')
+    ) AS script (own, letters, known)
+    WHERE language <> ALL (known) AND text ~ ('[' || letters || ']')
+$$;
+
 -- Numbers and codes without what separates their parts: INV-2024-00174, 1,250.50, +49 30 1234567; and what stands in
 -- them alone. What is asked is also joined to the short word beside it and taken apart: who types "lh 1234" may mean
 -- LH1234, and who types LH1234 may have written LH 1234.
@@ -489,7 +548,7 @@ DECLARE
 BEGIN
     FOR run IN SELECT regexp_matches(
         lower(text),
-        '(?:([[:alpha:]]{1,5}) )?((?:[[:alpha:]]+[-./_,''#]?)*[0-9](?:[-./_,''#]?[[:alnum:]])*'
+        '(?:\m([[:alpha:]]{1,5}) )?((?:[[:alpha:]]+[-./_,''#]?)*[0-9](?:[-./_,''#]?[[:alnum:]])*'
         '(?:[ ()]{1,2}[0-9](?:[-./_,'']?[[:alnum:]])*){0,7})',
         'g'
     ) LOOP
@@ -516,7 +575,9 @@ BEGIN
                 RETURN NEXT substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$');
             END IF;
             FOREACH part IN ARRAY regexp_split_to_array(unit, '[^0-9]+') LOOP
-                IF length(part) > 2 AND part <> unit THEN
+                -- Who asks for 20kg may have written 20 kg.
+                IF part <> unit
+                   AND (length(part) > 2 OR asked AND run[2] ~ '^[0-9]{2}(?!st|nd|rd|th)[[:alpha:]]+$') THEN
                     RETURN NEXT part;
                 END IF;
             END LOOP;
@@ -538,13 +599,21 @@ BEGIN
     IF asked THEN
         RETURN QUERY
         SELECT code[1] || code[2]
-        FROM regexp_matches(lower(text), '([[:alpha:]]+[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code;
+        FROM regexp_matches(lower(text), '([[:alpha:]]*[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code;
     END IF;
+    RETURN QUERY SELECT docmem.times(text, asked);
+    -- The day of a year, for who doesn't say which.
+    RETURN QUERY
+    SELECT coalesce(day[1] || '-' || day[2], day[4] || '-' || day[3])
+    FROM regexp_matches(
+        text,
+        '\m[0-9]{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3][0-9])(?![0-9])|\m([0-3][0-9])[.](0[1-9]|1[0-2])[.][0-9]{4}\M', 'g'
+    ) AS day;
 END
 $$;
 
 -- The days that a question names, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024, 2024-05-02, 02.05.2024;
--- 5/2/2024 is two. Months in English, German, French, Spanish, Portuguese, Italian and Dutch.
+-- 5/2/2024 is two. Without a year: 2 May, 02.05. Months in English, German, French, Spanish, Portuguese, Italian, Dutch.
 CREATE FUNCTION docmem.days(question text) RETURNS TABLE (year integer, month integer, day integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -555,12 +624,12 @@ BEGIN
         SELECT m[1] AS day, m[2] AS month, m[3] AS year
         FROM regexp_matches(
             lower(question),
-            '\m([0-9]{1,2})(?:st|nd|rd|th|[.])?(?: of| de| di)? ([[:alpha:]]{3,10})[.]?,?(?: of| de)? ([0-9]{4})\M', 'g'
+            '\m([0-9]{1,2})(?:st|nd|rd|th|[.])?(?: of| de| di)? ([[:alpha:]]{3,10})(?:[.]?,?(?: of| de)? ([0-9]{4}))?\M', 'g'
         ) AS m
         UNION ALL
         SELECT m[2], m[1], m[3]
         FROM regexp_matches(
-            lower(question), '\m([[:alpha:]]{3,10})[.]? ([0-9]{1,2})(?:st|nd|rd|th)?,? ([0-9]{4})\M', 'g'
+            lower(question), '\m([[:alpha:]]{3,10})[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?\M', 'g'
         ) AS m
     ), numbered AS (
         SELECT m[1]::integer AS year, m[2]::integer AS month, m[3]::integer AS day
@@ -572,13 +641,22 @@ BEGIN
         SELECT m[3]::integer, m[1]::integer, m[2]::integer
         FROM regexp_matches(question, '\m([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})\M', 'g') AS m
         UNION
-        SELECT n.year::integer, starts.month, n.day::integer
+        SELECT NULL, m[2]::integer, m[1]::integer
+        FROM regexp_matches(question, '\m([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])', 'g') AS m
+        UNION
+        SELECT n.year::integer, m.month::integer, n.day::integer
         FROM named AS n
         JOIN unnest(
-            '{jan,ene,gen,feb,fev,fév,mar,mär,mrz,mrt,maa,apr,avr,abr,may,mai,mei,mag,jun,juin,giu,jul,juil,lug,aug,aou,'
-            'aoû,ago,sep,set,oct,okt,out,ott,nov,dec,déc,dez,dic}'::text[],
-            '{1,1,1,2,2,2,3,3,3,3,3,4,4,4,5,5,5,5,6,6,6,7,7,7,8,8,8,8,9,9,10,10,10,10,11,12,12,12,12}'::integer[]
-        ) AS starts (beginning, month) ON starts_with(n.month, starts.beginning)
+            ARRAY[
+                'jan(uary?|uari|vier|eiro)?|enero?|gen(naio)?', 'feb(ruary?|ruari|rero|braio)?|f[eé]v(rier|ereiro)?',
+                'mar(ch|s|ço|zo)?|märz?|mrz|maart|mrt', 'apr(ile?)?|avr(il)?|abr(il)?', 'ma[iy]|maio|mayo|mag(gio)?|mei',
+                'june?|juni|juin|junh?io|junho|giu(gno)?', 'july?|juli|juil(let)?|julh?io|julho|lug(lio)?',
+                'aug(ust|ustus)?|ao[uû]t?|ago(sto)?', 'sept?(ember|embre|iembre)?|set(embro|tembre)?',
+                'o[ck]t(ober|obre|ubre)?|out(ubro)?|ott(obre)?', 'nov(ember|embre|embro|iembre)?',
+                'dec(ember)?|d[eé]c(embre)?|dez(ember|embro)?|dic(embre|iembre)?'
+            ]
+        ) WITH ORDINALITY AS m (names, month)
+            ON n.month ~ ('^(?:' || m.names || ')$') AND (n.year IS NOT NULL OR n.month NOT IN ('set', 'out'))
     )
     SELECT n.year, n.month, n.day FROM numbered AS n WHERE n.month BETWEEN 1 AND 12 AND n.day BETWEEN 1 AND 31;
 END
@@ -593,6 +671,7 @@ AS $$
 DECLARE
     plain text := text;
     beside text[] := '{}';
+    stems tsvector := '';
     on_day record;
     two text;
     found tsvector;
@@ -607,13 +686,22 @@ BEGIN
                 '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\u9fff\uf900-\ufaff\U00020000-\U000323af]+', ' ', 'g'
             );
         END IF;
+        IF plain ~ '[\u0370-\u0587\u0620-\u06ff\u0900-\u097f\u0b80-\u0bff]' THEN
+            stems := docmem.foreign_stems(language, plain);
+        END IF;
     END IF;
-    IF plain ~ '[0-9][-./_,'' ()][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
-       OR asked AND plain ~ '[0-9]' THEN
+    IF plain ~ '[@./][[:alpha:]]' THEN
+        beside := beside || docmem.apart(language, plain);
+    END IF;
+    IF asked AND plain ~ '[0-9]'
+       OR NOT asked AND plain ~ '[0-9][-./_,'' ():][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
+                                '|[0-9] [APUapu][.]?[MHmh]' THEN
         beside := beside || ARRAY(
             SELECT code
             FROM docmem.codes(plain, asked) AS code
-            WHERE length(code) BETWEEN 2 AND 64 AND code !~ '^[0-9]{1,2}$'
+            WHERE length(code) BETWEEN 2 AND 64
+              -- GB29 NWBK begins an account, and LH12 is one with LH 12.
+              AND (code !~ '^[0-9]{1,2}$' OR asked AND plain !~* '\m[a-z]{2}[0-9]{2} [a-z]{4} [0-9]')
         );
         IF asked THEN
             -- The groups of a long number are each like those of many others.
@@ -625,20 +713,26 @@ BEGIN
         END IF;
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g');
     END IF;
-    IF asked AND text ~ '[0-9]{4}' THEN
+    IF asked AND plain ~ '[0-9]' THEN
         FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
-            plain := concat_ws(
-                ' ', plain, on_day.day,
-                ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
-                [on_day.month], on_day.year
-            );
+            two := ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
+                   [on_day.month];
+            plain := concat_ws(' ', plain, on_day.day, two, left(two, 3), on_day.year);
             two := lpad(on_day.month::text, 2, '0');
+            IF on_day.year IS NULL THEN
+                beside := beside
+                    || ARRAY[two || '-' || lpad(on_day.day::text, 2, '0'), trim(to_char(on_day.day, '99th'))];
+                CONTINUE;
+            END IF;
             beside := beside || ARRAY[
                 concat(on_day.year, two, lpad(on_day.day::text, 2, '0')), concat(on_day.year, on_day.month, on_day.day),
                 concat(lpad(on_day.day::text, 2, '0'), two, on_day.year), concat(on_day.day, on_day.month, on_day.year),
                 concat(two, lpad(on_day.day::text, 2, '0'), on_day.year), concat(on_day.month, on_day.day, on_day.year)
             ];
         END LOOP;
+    END IF;
+    IF asked AND stems <> '' THEN
+        plain := regexp_replace(plain, '[\u0370-\u0587\u0620-\u06ff\u0900-\u097f\u0b80-\u0bff]+', ' ', 'g');
     END IF;
     found := to_tsvector(language, plain);
     IF octet_length(plain) <> char_length(plain) THEN
@@ -650,6 +744,9 @@ BEGIN
             ))::text)::tsvector;
         END IF;
     END IF;
+    IF stems <> '' THEN
+        found := found || stems;
+    END IF;
     RETURN CASE WHEN beside = '{}' THEN found ELSE found || array_to_tsvector(beside) END;
 END
 $$;
@@ -658,7 +755,8 @@ $$;
 -- UTF-8 only ASCII has as many bytes as characters.
 CREATE FUNCTION docmem.is_prose(text text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN octet_length(text) = char_length(text)
-    AND text !~ '[0-9][-./_,'' ()][0-9]|[0-9][A-Za-z]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}';
+    AND text !~ '[0-9][-./_,'' ():][0-9]|[0-9][A-Za-z]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}|[0-9] [APUapu][.]?[MHmh]'
+                '|[@./][A-Za-z]';
 
 -- The lexemes of a text.
 CREATE FUNCTION docmem.words(language regconfig, text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1071,7 +1169,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 13;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 14;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
