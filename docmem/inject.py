@@ -334,13 +334,14 @@ class Injector:
         kept = self._kept(request)
         if kept is not None:
             return kept
+        # What failed just now may have been the number of this turn's run, which took its share of the time.
+        ends = began + self._timeout + _SPARE - (_QUICKLY * self._timeout if self._breakers.failing(None) else 0.0)
         try:
             made = self._fresh(request, began)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
             code = self._said(error)
             self._note_failure(self._breakers, request.tenant, error, again)
-            left = began + self._timeout + _SPARE - time.monotonic()
-            return self._instead(request, code, wait=max(0.0, left))
+            return self._instead(request, code, wait=max(0.0, ends - time.monotonic()))
         self._breakers.succeeded(None, _TABLES, request.tenant)
         self._warned = False
         return made
