@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from docmem.filesearch import Passages
     from docmem.model import Memory
     from docmem.repository import Repository
-    from docmem.tenant_config import TenantConfig
+    from docmem.tenant_config import TenantConfig, Weights
 
 T = TypeVar("T")
 
@@ -128,22 +128,22 @@ class Shelf:
         """Bytes that it takes, about."""
         return 5_000 + self.passages.cost + sum(1_500 + 2 * len(memory.text) for memory in self.known.values())
 
-    def view(self, request: Request, rules: Policies, now: datetime) -> View:
+    def view(self, request: Request, weights: Weights, now: datetime) -> View:
         """What is there for a request, sorted once: there may be thousands, and a turn asks for a few."""
         key = request.agent, request.topics, request.goal is None
         found = self._views.get(key)
         if found is None:
             if len(self._views) >= _VIEWS:
                 self._views.clear()
-            found = self._views[key] = self._seen(request, rules, now)
+            found = self._views[key] = self._seen(request, weights, now)
         return found
 
-    def _seen(self, request: Request, rules: Policies, now: datetime) -> View:
+    def _seen(self, request: Request, weights: Weights, now: datetime) -> View:
         from docmem.filesearch import memory_hit
 
         def newest(memories: Iterable[Memory]) -> tuple[Hit, ...]:
             hits = [memory_hit(memory, self.revision, now, memory.text) for memory in memories]
-            return by_recency(hits, rules.weights, limit=_NEWEST)
+            return by_recency(hits, weights, limit=_NEWEST)
 
         seen = [memory for memory in self.memories.values() if memory.agent in {None, request.agent}]
         mine = {
@@ -238,9 +238,7 @@ class Fallback:
         ground = self._read(("ground", tenant), head, lambda: ground_at(self._settings, tenant), deadline)
         key = "subject", tenant, subject
         old = self._last(key)
-        shelf = self._read(
-            key, head, lambda: shelf_at(self._settings, tenant, subject, old), deadline, keep=KEEP_SECONDS
-        )
+        shelf = self._read(key, head, lambda: _seen_shelf(self._settings, request, old), deadline, keep=KEEP_SECONDS)
         if ground is None or shelf is None:
             return None
         library = self._library(tenant, ground, deadline) if request.searches else None
@@ -403,7 +401,7 @@ def gather(
     now: datetime,
 ) -> Gathered:
     """What the index would have gathered, as far as files tell."""
-    view = shelf.view(request, ground.rules, now)
+    view = shelf.view(request, ground.rules.weights, now)
     found = view.recent
     if request.goal is not None:
         found = _found(request.goal, ground, shelf, library, view.memories, now=now)
@@ -500,6 +498,13 @@ def shelf_at(settings: Settings, tenant: str, subject: str, old: Shelf | None) -
         for memory in memories.values():
             passages.add_memory(memory, head, now)
     return Shelf(head, tree, config, profile, known, memories, passages)
+
+
+def _seen_shelf(settings: Settings, request: Request, old: Shelf | None) -> Shelf:
+    """A subject's part with the view that a request will take of it: that takes too long for a turn."""
+    shelf = shelf_at(settings, request.tenant, request.subject, old)
+    shelf.view(request, shelf.config.policies.weights, datetime.now(UTC))
+    return shelf
 
 
 def library_of(settings: Settings, tenant: str, ground: Ground, old: Library | None) -> Library:
