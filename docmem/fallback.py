@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from docmem import threads
@@ -46,6 +48,9 @@ STALE_SECONDS = 0.5
 KEEP_BYTES = 64 << 20
 """What is kept of all tenants and subjects together, about."""
 
+_PACKET_BYTES = 2 << 20
+"""Of packets that are kept, beside what they are made of: an agent asks for the same several times a turn."""
+
 _LIBRARY_BYTES = 24 << 20
 """Of one tenant's documents: those past it aren't searched while Postgres is away."""
 
@@ -65,6 +70,7 @@ _VIEWS = 4
 _AGAIN_SECONDS = 1.0
 _PARTS = 4
 _CHUNK = 1_500
+_serials = count()
 _log = logging.getLogger("docmem.inject")
 
 
@@ -77,6 +83,7 @@ class Ground:
     blobs: Mapping[str, str]
     stamp: Hashable
     """Changes with the documents that are searched, and how."""
+    serial: int = field(default_factory=_serials.__next__, compare=False)
 
     @property
     def cost(self) -> int:
@@ -91,6 +98,7 @@ class Library:
     parts: tuple[Passages, ...]
     blobs: Mapping[str, str]
     """What stands in the parts."""
+    serial: int = field(default_factory=_serials.__next__, compare=False)
 
     @property
     def cost(self) -> int:
@@ -121,6 +129,7 @@ class Shelf:
     memories: Mapping[str, Memory]
     """Those of them that are current."""
     passages: Passages
+    serial: int = field(default_factory=_serials.__next__, compare=False)
     _views: dict[Hashable, View] = field(default_factory=dict, compare=False)
 
     @property
@@ -181,6 +190,10 @@ class _Kept:
         return 500 if self.value is None else int(self.value.cost)
 
 
+def _weight(kept: tuple[object, Packet]) -> int:
+    return 1_000 + sys.getsizeof(kept[1].text) + 600 * len(kept[1].spans)
+
+
 class _Job(NamedTuple):
     """Something to read aside."""
 
@@ -215,6 +228,9 @@ class Fallback:
         self._reading: dict[Hashable, threading.Event] = {}
         self._libraries, self._others = _Lane(at_once=1), _Lane(at_once=_AT_ONCE)
         self._heads: Cache[str, str] = Cache(_TENANTS, ttl=_HEAD_SECONDS)
+        self._packets: Cache[tuple[object, ...], tuple[object, Packet]] = Cache(
+            _TENANTS, ttl=KEEP_SECONDS, weigh=_weight, most=_PACKET_BYTES
+        )
 
     @property
     def kept_bytes(self) -> int:
@@ -243,9 +259,15 @@ class Fallback:
             return None
         library = self._library(tenant, ground, deadline) if request.searches else None
         pages = [page for path in request.documents for page in self._page(tenant, ground, path, deadline)]
+        made_of = ground.serial, shelf.serial, library and library.serial, len(pages), tokenizer is None
+        known = self._packets.get(request.key)
+        if known is not None and known[0] == made_of:
+            return known[1]
         now = datetime.now(UTC)
         gathered = gather(request, ground, shelf, library, pages, now=now)
-        return assemble(request, ground.rules, gathered, now=now, tokenizer=tokenizer)
+        made = assemble(request, ground.rules, gathered, now=now, tokenizer=tokenizer)
+        self._packets.put(request.key, (made_of, replace(made, cached=True)))
+        return made
 
     def _head(self, tenant: str, deadline: float) -> str | None:
         known = self._heads.get(tenant)

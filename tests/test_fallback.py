@@ -185,6 +185,16 @@ def test_each_turn_goes_on_while_a_repo_is_broken_under_it(settings: Settings, f
     wait_until(lambda: bool(packet_or_none(files, "tea")))
 
 
+def test_a_packet_is_made_once_until_the_files_change(settings: Settings, files: Fallback) -> None:
+    keep(settings, memory("Likes tea."), files={"knowledge/milk.md": b"Milk goes into tea.\n"})
+    wait_until(lambda: len(packet(files, "tea").spans) == 2)
+    assert packet(files, "tea").cached
+    assert not packet(files, "milk").cached
+    assert not packet(files, "tea", documents=("knowledge/milk.md",)).cached
+    put(settings, "acme", {"knowledge/milk.md": b"Milk goes into coffee.\n"})
+    wait_until(lambda: shown(packet(files, "tea")) == ["Likes tea."])
+
+
 def test_what_many_ask_for_at_once_is_there_at_their_next_turn(settings: Settings, files: Fallback) -> None:
     people = [f"u{number}" for number in range(40)]
     keep(settings, *(memory("Likes tea.", who=who) for who in people))
