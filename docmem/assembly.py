@@ -244,7 +244,7 @@ def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | 
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
     elif is_memory:
         text, ends = fitting(text, _MEMORY_CHARS)
-    if text.endswith(MARK):  # a sentence too long for a passage: the mark isn't the file's
+    if text.endswith(MARK) and not (is_memory and text == hit.text):  # of a sentence too long for a passage
         text, ends = text.removesuffix(MARK), False
     if is_memory:
         since = hit.since

@@ -1,10 +1,11 @@
 """Recall: which memories and documents answer a question. Filters first, then two arms, fused; then judged.
 
 Ranking is pure. Two rules keep it honest. An arm that ran and found nothing related gives nothing: recency serves
-only where no search could run. And relevance decides who is in. Reciprocal ranks lie close together (rank 30 still
-has two thirds of rank 1): weighed against them as they are, recency puts five fresh memories before the right ones
-(LoCoMo, recall@5 over memories: .546 by relevance, .345 so). A packet therefore weighs places among the twice `limit`
-most relevant (.537); `search` asks for relevance alone.
+only where no search could run, and never a goal, since one without a word of content ("And then?") is about nothing
+here. And relevance decides who is in. Reciprocal ranks lie close together (rank 30 still has two thirds of rank 1):
+weighed against them as they are, recency puts five fresh memories before the right ones (LoCoMo, recall@5 over
+memories: .546 by relevance, .345 so). A packet therefore weighs places among the twice `limit` most relevant (.537);
+`search` asks for relevance alone.
 """
 
 from __future__ import annotations
@@ -233,14 +234,17 @@ def about(
 ) -> tuple[Hit, ...]:
     """Of the lexical arm's hits those that share a word of content with the goal; `matched` counts only these.
 
-    A person's message to an agent is long and makes its one point once, so one such word is enough, unless it stands
-    everywhere in what is remembered, like the person's own name; a shared "please" or "check" is none
-    (evals/README.md). Three characters of Thai are no word yet: of these it takes two. What the goal has `named` that
-    has parts counts as one, and comes first; a year counts where the text itself says it: each memory is found by its
-    date, too.
+    A person's message to an agent is long and makes its one point once, so one such word is enough; a shared "please"
+    or "check" is none (evals/README.md). Of a memory it isn't enough where it stands everywhere in what is remembered,
+    like the person's own name, unless that is half of what the goal says, or more: all may be about Porto. Three
+    characters of Thai are no word yet: of these it takes two. What the goal has `named` that has parts counts as one,
+    and comes first; a year counts where the text itself says it: each memory is found by its date, too.
     """
     words = content.difference(*(thing.lexemes for thing in named))
-    telling_apart = {lexeme for lexeme in words - everywhere if not _PIECE.fullmatch(lexeme)}
+    if not named and 2 * len(words & everywhere) >= len(words):
+        everywhere = _NOTHING
+    enough = frozenset(lexeme for lexeme in words if not _PIECE.fullmatch(lexeme))
+    enough_of_memory = enough - everywhere
     years = frozenset(filter(is_year, words))
     first, others = list[Hit](), list[Hit]()
     for hit in hits:
@@ -249,6 +253,7 @@ def about(
             shared -= {year for year in years & shared if not says_year(year, hit.text)}
         names = [found for thing in named if (found := thing.named_by(hit.shared))]
         matched = _things(shared) + len(names)
+        telling_apart = enough if hit.kind == "document" else enough_of_memory
         if matched > 1 or not telling_apart.isdisjoint(shared) or any(found - everywhere for found in names):
             (first if names else others).append(hit._replace(matched=matched))
     return (*first, *others)

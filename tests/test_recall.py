@@ -141,9 +141,21 @@ def test_a_code_and_its_parts_are_one_thing_and_two_pieces_of_thai_a_word() -> N
 
 
 def test_one_word_that_stands_everywhere_tells_nothing_and_two_tell_something() -> None:
-    content = frozenset({"ana", "tour", "hole"})
+    content = frozenset({"ana", "tour", "hole", "boat", "rain"})
     hits = [hit("a", shared=frozenset({"ana"})), hit("b", shared=frozenset({"ana", "tour"}))]
     assert [found.id for found in about(hits, content, frozenset({"ana", "tour"}))] == ["b"]
+
+
+def test_what_stands_everywhere_tells_something_where_the_goal_says_little_else() -> None:
+    hits = [hit("a", shared=frozenset({"porto"})), hit("b", shared=frozenset())]
+    for words, found in (({"porto"}, ["a"]), ({"porto", "plan"}, ["a"]), ({"porto", "old", "tiles"}, [])):
+        assert [one.id for one in about(hits, frozenset(words), frozenset({"porto"}))] == found
+
+
+def test_what_stands_everywhere_in_memories_tells_something_of_a_document() -> None:
+    hits = [hit("a", kind=kind, shared=frozenset({"porto"})) for kind in ("fact", "document")]
+    content = frozenset({"porto", "old", "tiles"})
+    assert [found.kind for found in about(hits, content, frozenset({"porto"}))] == ["document"]
 
 
 def test_what_names_a_thing_of_parts_comes_first_and_its_parts_are_no_reason() -> None:
