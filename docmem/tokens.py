@@ -29,27 +29,34 @@ _CODE_CHARS = 12
 _SHAPE = str.maketrans(dict.fromkeys(ascii_letters, "a") | dict.fromkeys(digits, "0"))
 
 _COSTS: Sequence[tuple[int, float]] = (
-    (0x00C0, 2.0),  # letters of Latin with accents
-    (0x0370, 1.7),  # Greek
-    (0x0400, 0.85),  # Cyrillic
-    (0x0530, 2.3),  # Armenian
-    (0x0590, 1.3),  # Hebrew, Arabic
+    (0x00C0, 1.7),  # letters of Latin with accents
+    (0x0250, 2.0),
+    (0x0370, 1.4),  # Greek
+    (0x0400, 1.2),  # Cyrillic
+    (0x0410, 0.72),  # its letters in Russian
+    (0x0450, 1.2),
+    (0x0530, 2.2),  # Armenian
+    (0x0590, 1.15),  # Hebrew, Arabic
     (0x0700, 2.3),
-    (0x0900, 1.7),  # Devanagari
-    (0x0980, 2.4),  # Bengali
+    (0x0900, 1.4),  # Devanagari
+    (0x0980, 2.15),  # Bengali
     (0x0A00, 3.4),  # Gurmukhi, Gujarati, Oriya
-    (0x0B80, 2.6),  # Tamil, Telugu, Kannada, Malayalam, Sinhala
+    (0x0B80, 2.25),  # Tamil
+    (0x0C00, 2.6),  # Telugu, Kannada, Malayalam
+    (0x0D80, 2.25),  # Sinhala
     (0x0E00, 2.0),  # Thai
     (0x0E80, 3.3),  # Lao, Tibetan
-    (0x1000, 2.5),  # Burmese, Georgian
+    (0x1000, 2.25),  # Burmese, Georgian
     (0x1100, 3.4),  # Ethiopic, Khmer, Mongolian and others
+    (0x1EA0, 2.4),  # Vietnamese
+    (0x1F00, 3.4),
     (0x2010, 1.5),  # dashes, quotation marks
     (0x2028, 3.0),
-    (0x3000, 1.5),  # Kana
+    (0x3000, 1.2),  # Kana
     (0x3100, 3.0),
     (0x4E00, 1.8),  # Chinese characters
     (0xA000, 3.3),
-    (0xAC00, 1.7),  # Hangul
+    (0xAC00, 1.5),  # Hangul
     (0xD7B0, 3.4),
     (0x10000, 4.4),
 )
