@@ -14,14 +14,17 @@ from itertools import islice
 
 _HAS_PARTS = re.compile("[0-9@]|://|www[.]")
 _PLAIN = str.maketrans("‐‑‒–—―−’‘", "-------''")
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:\w+://|\bwww\.)[^\s<>\"']+", re.IGNORECASE)
-# As the index has them: docmem.codes.
+_ADDRESS = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+", re.IGNORECASE
+)
+_A = r"[^\W\d_]"
+# As the index has them (docmem.codes); nothing here goes over a long text again from each of its characters.
 _RUN = re.compile(
-    r"(?:\b([^\W\d_]{1,5}) )?((?:[^\W\d_]+[-./_,'#]?)*[0-9](?:[-./_,'#]?[^\W_])*"
-    r"(?:[ ()]{1,2}[0-9](?:[-./_,']?[^\W_])*){0,7})"
+    rf"(?<![^\W_])(?:({_A}{{1,5}}) )?((?:{_A}++[-./_,'#]){{0,7}}+{_A}*+[0-9](?:[-./_,'#]?[^\W_])*+"
+    r"(?:[ ()]{1,2}[0-9](?:[-./_,']?[^\W_])*+){0,7})"
 )
 _UNIT = re.compile("[ ()]+")
-_GROUP = re.compile(r"[^\W\d_]+|\d+")
+_GROUP = re.compile(rf"{_A}+|\d+")
 _MARKS = re.compile(r"[-./_,'# ]")
 _AMOUNT = re.compile("(?:[0-9]{1,3}(?:[., '][0-9]{3})+|[0-9]+)(?:[.,][0-9]{1,2})?")
 _TWO_NUMBERS = re.compile("[0-9]{3}(?: [0-9]{3})+")

@@ -77,10 +77,11 @@ def test_a_text_says_a_year_by_itself_and_not_within_a_code() -> None:
 
 def test_no_goal_takes_long() -> None:
     chance = random.Random(1)
-    goals = ["1-" * 2_000, "a1 " * 1_300, "1 " * 2_000, "May 1 " * 600, "a@b.cc " * 500, "a." * 2_000, "9" * 4_000]
+    goals = ["1-" * 2_000, "a1 " * 1_300, "1 " * 2_000, "May 1 " * 600, "a@b.cc " * 500, "9" * 4_000, "(1" * 2_000]
+    goals += [f"{mark * 1_990} 1" for mark in ("a.", "aa", "a ", "a@", "1,", "a-", "x://", "www.", ". ")]
     goals += ["".join(chance.choices("aZ09-./_,' ()#:@äñ年", k=4_000)) for _ in range(20)]
     for goal in goals:
         asked = set(chance.sample([goal[at : at + size] for at in range(300) for size in (1, 2, 3, 9)], 700))
         started = time.process_time()
         things(goal, asked)
-        assert time.process_time() - started < 0.5, goal[:40]
+        assert time.process_time() - started < 0.1, goal[:40]
