@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -280,7 +280,8 @@ def _key(name: str) -> tuple[str, int]:
 
 
 def _value(value: Any) -> str:
-    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value)
+    # The index gives a time in the zone of its server.
+    return f"{value.astimezone(UTC):%Y-%m-%d}" if isinstance(value, datetime) else str(value)
 
 
 def build(

@@ -145,7 +145,7 @@ class Recorder:
 
 
 def traces(given: Iterable[Given]) -> list[dict[str, Any]]:
-    """Rows of table `trace`: one a span."""
+    """Rows of table `trace`: one a span. The block of a profile's value carries its mark: `persona.3f9c…`."""
     return [
         {
             "agent": one.agent,
@@ -153,7 +153,7 @@ def traces(given: Iterable[Given]) -> list[dict[str, Any]]:
             "packet": packet_hash(one.packet),
             "starts": span.start,
             "ends": span.end,
-            "block": span.block,
+            "block": f"{span.block}.{part_mark(span.path, span.part)}" if span.part else span.block,
             "memory": span.id,
             "path": span.path,
             "revision": span.revision,
@@ -184,6 +184,11 @@ def usage(given: Iterable[Given]) -> list[dict[str, Any]]:
 def packet_hash(packet: Packet) -> str:
     """16 hex digits that tell a packet's text from another's."""
     return sha256(packet.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def part_mark(path: str, part: str) -> str:
+    """16 hex digits that tell a value of a profile from its others. Its name may say as much as what it holds."""
+    return sha256(f"{path}\n{part}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def given_now(tenant: str, subject: str, agent: str, run: int, packet: Packet, *, consumed: bool) -> Given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,7 +13,8 @@ from docmem.errors import DocmemError
 from docmem.index import READING, Ask, Reader
 from docmem.layout import place
 from docmem.names import agent_name
-from docmem.packet import persona
+from docmem.packet import persona, shorten
+from docmem.recorder import part_mark
 from docmem.times import format_time
 
 if TYPE_CHECKING:
@@ -23,7 +25,10 @@ _OPENING = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One memory, or piece of a document or profile, in a packet. `text`: what its file says at that commit."""
+    """One memory, or piece of a document or profile, in a packet. `text`: what its file says at that commit.
+
+    `part` marks which value of a profile it is, as `recorder.part_mark` does; nothing in what older versions recorded.
+    """
 
     start: int
     end: int
@@ -32,6 +37,7 @@ class Piece:
     path: str
     revision: str
     text: str | None = None
+    part: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As in `trace --json`: a span of `inject --json`, with its block and text."""
@@ -101,7 +107,8 @@ def packets(rows: Iterable[Mapping[str, Any]]) -> list[GivenPacket]:
 
 
 def _piece(row: Mapping[str, Any]) -> Piece:
-    return Piece(row["starts"], row["ends"], row["block"], row["memory"], row["path"], row["revision"])
+    block, _, part = row["block"].partition(".")
+    return Piece(row["starts"], row["ends"], block, row["memory"], row["path"], row["revision"], part=part)
 
 
 def _told(settings: Settings, tenant: str, packet: GivenPacket) -> GivenPacket:
@@ -112,48 +119,41 @@ def _told(settings: Settings, tenant: str, packet: GivenPacket) -> GivenPacket:
         repo = repository.open(settings, tenant)
     except DocmemError:  # a machine that only serves
         return packet
-    values = _values(repo, packet)
+    said: dict[str, Mapping[str, str]] = {}
+    for piece in packet.pieces:
+        if piece.block == "persona" and piece.revision not in said:
+            said[piece.revision] = _values(repo, packet.subject, piece)
     return replace(
         packet,
         pieces=tuple(
-            replace(piece, text=values.get(piece.start) if piece.block == "persona" else _text(repo, piece))
+            replace(piece, text=_value(said[piece.revision], piece) if piece.block == "persona" else _text(repo, piece))
             for piece in packet.pieces
         ),
     )
 
 
-def _values(repo: Repository, packet: GivenPacket) -> Mapping[int, str]:
-    """What the profile said, by where it stands: its values are shown in one order, and each is as long as its span."""
+def _values(repo: Repository, subject: str, piece: Piece) -> Mapping[str, str]:
+    """All that the profile said at a piece's commit, each value by its mark."""
     from docmem.fallback import profile_at
-    from docmem.filesearch import config_at, policies_of
 
-    shown = [piece for piece in packet.pieces if piece.block == "persona"]
-    found: dict[int, str] = {}
     try:
-        for revision, pieces in groupby(shown, key=lambda piece: piece.revision):
-            profile = profile_at(repo, revision, packet.subject)
-            rules = policies_of(config_at(repo, revision), revision=revision)
-            budgets = rules.budgets
-            said = (
-                iter(())
-                if profile is None
-                else iter(
-                    persona(
-                        profile,
-                        declared=rules.attributes(packet.agent),
-                        limit=budgets.attributes,
-                        value_characters=budgets.value_characters,
-                    )
-                )
-            )
-            for piece in pieces:
-                length = piece.end - piece.start
-                text = next((entry.text for entry in said if len(entry.text) == length), None)
-                if text is not None:
-                    found[piece.start] = text
+        profile = profile_at(repo, piece.revision, subject)
     except DocmemError:  # the commit is gone with an erase
         return {}
-    return found
+    if profile is None:
+        return {}
+    entries = persona(profile, declared=(), limit=sys.maxsize, value_characters=sys.maxsize)
+    return {part_mark(piece.path, entry.part): entry.text for entry in entries}
+
+
+def _value(said: Mapping[str, str], piece: Piece) -> str | None:
+    """As much of its value as the piece shows. Where no part was recorded, of the only value that can be as long."""
+    length = piece.end - piece.start
+    if piece.part:
+        text = said.get(piece.part, "")
+        return text[:length] if len(text) >= length else None
+    fitting = {text for value in said.values() if len(text := shorten(value, length)) == length}
+    return fitting.pop() if len(fitting) == 1 else None
 
 
 def _text(repo: Any, piece: Piece) -> str | None:

@@ -145,7 +145,7 @@ def _check(settings: Settings, tenant: str, agent: str | None, documents: Sequen
 @click.option("--block", "blocks", multiple=True, type=click.Choice(BLOCKS), help="Only these blocks of the packet.")
 @click.option("--document", "documents", multiple=True, metavar="PATH", help="Also this document.")
 @click.option("--topic", "topics", multiple=True, help="Of facts and episodes only those of this topic.")
-@click.option("--run", type=click.IntRange(1), help="Count as what this run was given; see: docmem trace.")
+@click.option("--run", type=click.IntRange(0), help="Count as what this run was given; see: docmem trace.")
 @click.option("--explain", is_flag=True, help="For each line: file, commit, age, tokens, and what recall saw in it.")
 @json_option
 def inject(
@@ -216,7 +216,7 @@ def _explained(row: dict[str, Any]) -> list[str]:
 
 @click.command(short_help="What a run was given, file by file.")
 @click.argument("tenant")
-@click.argument("run", type=click.IntRange(1))
+@click.argument("run", type=click.IntRange(0))
 @click.option("--agent", help="Only this agent's run of that number.")
 @json_option
 def trace(tenant: str, run: int, agent: str | None, as_json: bool) -> None:
