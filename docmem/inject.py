@@ -200,8 +200,8 @@ class Injector:
         have are left out, and counted in `omitted`). `topics`: facts, decisions and episodes of these alone. With a
         `run` (see `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards
         what this one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
-        (configured, and not installed), `embedder_failed`, `files` (Postgres is away, this is from the local repo),
-        or, with an empty text, the code of what failed.
+        (configured, and not installed, or its vectors don't serve yet), `embedder_failed`, `files` (Postgres is away,
+        this is from the local repo), or, with an empty text, the code of what failed.
         """
         return self._turn(time.monotonic(), tenant, subject, goal, agent, run, blocks, documents, topics, consumed)
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from docmem.codes import Thing, is_year, says_year, things
 from docmem.config import Settings
 from docmem.document import scrub
-from docmem.embedding import Embedder, QueryVector, QueryVectors
+from docmem.embedding import Embedder, QueryVector, QueryVectors, is_resized
 from docmem.errors import InputError, NotFound
 from docmem.fence import clean
 from docmem.index import (
@@ -437,8 +437,9 @@ def asking(question: Question, policies: Policies, vector: QueryVector | None) -
     if vector is None or not vector.vector:
         return Asking(question, request, degraded="no_embedder" if vector is None else vector.degraded)
     if policies.sets and vector.set not in policies.sets:
-        # The vectors that serve are another model's: its own aren't complete yet.
-        return Asking(question, request, degraded="no_embedder")
+        # The vectors that serve are another model's: its own aren't complete yet. Or it answers as another would.
+        wrong = is_resized(vector.set, policies.sets)
+        return Asking(question, request, degraded="embedder_failed" if wrong else "no_embedder")
     if question.subject is not None and question.kinds:
         request |= nearing(vector.vector, set=vector.set, floor=vector.min_relevance, limit=limit)
     asks = nearest(scope, question.folders, vector.vector, set=vector.set, limit=limit)

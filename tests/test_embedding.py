@@ -10,19 +10,23 @@ from typing import Any
 
 import pytest
 
+from docmem import embedding
 from docmem.config import Settings
 from docmem.embedding import (
     EmbedderMissing,
     LitellmEmbedder,
     LocalEmbedder,
     QueryVectors,
+    _Calls,
     checked,
     embedder,
+    is_resized,
     min_relevance,
     set_name,
 )
 from docmem.errors import ModelReplyError, ModelUnavailable
 from tests.support.models import Counting
+from tests.support.waiting import wait_until
 
 
 class Provider(ThreadingHTTPServer):
@@ -121,12 +125,40 @@ def test_a_failing_provider_is_unavailable(provider: Provider, status: int) -> N
         LitellmEmbedder("openai/m").query("hello")
 
 
-def test_a_dimension_that_changes_is_refused(provider: Provider) -> None:
+def test_a_dimension_that_changes_is_refused_and_learned_anew_from_the_next_answer(provider: Provider) -> None:
     model = LitellmEmbedder("openai/m")
-    model.query("hello")
+    provider.dimension = 19
+    assert model.dimension == 19
     provider.dimension = 16
-    with pytest.raises(ModelReplyError, match="16 numbers where 8"):
-        model.query("again")
+    with pytest.raises(ModelReplyError, match="16 numbers where 19"):
+        model.query("hello")
+    assert len(model.query("hello")) == model.dimension == 16
+
+
+def test_a_dimension_that_was_configured_is_never_learned_anew(provider: Provider) -> None:
+    model = LitellmEmbedder("openai/text-embedding-3-small", cut=16)
+    for _ in range(2):
+        with pytest.raises(ModelReplyError, match="8 numbers where 16"):
+            model.query("hello")
+    assert model.dimension == 16
+
+
+def test_a_question_goes_by_its_vector_again_once_a_provider_gives_the_right_ones(provider: Provider) -> None:
+    vectors = QueryVectors(LitellmEmbedder("openai/m"), timeout=20)
+    found = []
+    for number, provider.dimension in enumerate((19, 8, 8)):
+        found.append(vectors(f"question {number}"))
+    assert [(each.set, each.degraded) for each in found] == [
+        ("openai/m/19/2", None), ("", "embedder_failed"), ("openai/m/8/2", None),
+    ]  # fmt: skip
+
+
+def test_a_set_is_resized_where_the_same_model_and_projection_has_others_only() -> None:
+    assert is_resized("openai/m/19/2", {"openai/m/16/2"})
+    assert not is_resized("openai/m/19/2", {"openai/m/16/2", "openai/m/19/2"})
+    assert not is_resized("openai/m/16/3", {"openai/m/16/2"})
+    assert not is_resized("openai/m/19/2", {"openai/n/16/2", "m/16/2"})
+    assert not is_resized("openai/m/19/2", set())
 
 
 @pytest.mark.parametrize(
@@ -156,6 +188,50 @@ def test_a_provider_that_hangs_holds_no_question_up_and_is_left_alone_after_thre
     provider.hang.clear()
     assert [vectors(f"question {number}").degraded for number in range(6)] == ["embedder_failed"] * 6
     assert provider.asked <= 3
+
+
+def test_a_provider_that_hangs_at_its_first_call_is_asked_again_soon(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "_FIRST_TIMEOUT", 0.1)
+    vectors = QueryVectors(LitellmEmbedder("openai/m"), timeout=0.9)
+    provider.hang.clear()
+    assert vectors("before").degraded == "embedder_failed"
+    wait_until(lambda: provider.asked)
+    provider.hang = threading.Event()  # what hangs goes on hanging
+    provider.hang.set()
+    wait_until(lambda: vectors("after").degraded is None, seconds=10)
+
+
+def test_an_embedder_that_takes_too_long_to_load_is_asked_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = threading.Event()
+
+    class NeverLoaded(Counting):
+        is_loaded = False
+
+        def load(self) -> None:
+            loading.wait(30)
+
+    monkeypatch.setattr(embedding, "_LOADING", 0.1)
+    vectors = QueryVectors(NeverLoaded(), timeout=0.9)
+    assert vectors("before").degraded == "embedder_failed"
+    wait_until(lambda: vectors("after").degraded is None, seconds=10)
+    loading.set()
+
+
+def test_questions_that_hang_make_room_for_others_up_to_a_bound() -> None:
+    now = 0.0
+    calls = _Calls(clock=lambda: now)
+    begun = [calls.begin() for _ in range(9)]
+    assert [call is None for call in begun] == [False] * 8 + [True]
+    for _ in range(9):
+        now += 3.0
+        begun += [calls.begin() for _ in range(3)]
+    assert sum(call is not None for call in begun) == 26
+    calls.end(begun[0])
+    calls.end(begun[1])
+    calls.end(begun[2])
+    assert calls.begin() is not None
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

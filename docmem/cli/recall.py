@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _DEGRADED = {
     "no_embedder": "(found by words alone: there is no embedding model, see DOCMEM_EMBEDDING_MODEL)",
-    "embedder_failed": "(found by words alone: the embedding model gave no answer)",
+    "embedder_failed": "(found by words alone: the embedding model gave no answer that serves)",
     "recency": "(the newest: no search could run)",
 }
 

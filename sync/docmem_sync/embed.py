@@ -94,7 +94,8 @@ def embed(
 def _embed(work: _Work, *, again: bool, limit: int | None) -> Embedded:
     tenant, known = work.tenant, len(work.refused)
     try:
-        left = work.run(set_name(work.embedder) + (AGAIN if again else ""), limit)
+        work.dimension = work.embedder.dimension
+        left = work.run(set_name(work.embedder, work.dimension) + (AGAIN if again else ""), limit)
         return Embedded(work.count, left, replaced=tuple(work.replaced))
     except (DocmemError, psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
         if isinstance(error, TextRefused):  # of everything: no text is the reason
@@ -166,6 +167,7 @@ class _Work:
     pause: Callable[[float], object]
     refused: list[str]
     count: int = 0
+    dimension: int = 0
     set: str = ""
     replaced: list[str] = field(default_factory=list)
     _known: int = 0
@@ -278,7 +280,7 @@ class _Work:
         while True:
             number += 1
             try:
-                return checked(self.embedder.passages(texts), count=len(texts), dimension=self.embedder.dimension)
+                return checked(self.embedder.passages(texts), count=len(texts), dimension=self.dimension)
             except EmbedderMissing:
                 raise
             except ModelUnavailable as error:

@@ -336,6 +336,20 @@ def test_rows_wait_while_a_provider_gives_no_proper_vectors(
         assert sync_tenant(indexed, "acme", embedder=model).embedded == 2
 
 
+def test_no_set_takes_vectors_of_another_dimension_however_often_they_come(
+    indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]]
+) -> None:
+    write(indexed, *(f"text {number}" for number in range(BATCH * 3)))
+    model = LitellmEmbedder("openai/m")
+    with provider(Embeds(), Embeds(dimension=7)):
+        assert model.dimension == 8
+        done = sync_tenant(indexed, "acme", embedder=model)
+    assert (done.embedded, done.pending_embeddings, done.error) == (0, BATCH * 3, None)
+    with provider(Embeds(dimension=7)):  # it means it
+        assert sync_tenant(indexed, "acme", embedder=model).embedded == BATCH * 3
+    assert {row["set"] for row in rows(indexed, VECTORS)} == {"openai/m/7/2"}
+
+
 def test_a_provider_that_hangs_is_left_alone_after_its_tries(
     indexed: Settings, provider: Callable[..., AbstractContextManager[ModelServer]]
 ) -> None:
