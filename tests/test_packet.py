@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -127,6 +127,12 @@ def test_a_block_has_its_budget_whatever_stands_before_it(before: list[Tier]) ->
     facts = Tier("facts", [entry(f"Fact number {number} here.", number) for number in range(9)])
     packet = build([*before, facts], tokens=1500, now=NOW, blocks={"facts": 40})
     assert [span.block for span in packet.spans].count("facts") == 2
+
+
+def test_a_day_of_a_profile_is_utcs_whatever_zone_the_index_is_in() -> None:
+    tokyo = datetime(2026, 5, 3, 4, 0, tzinfo=timezone(timedelta(hours=9)))
+    profile = {"path": "p/profile.yaml", "revision": REVISION, "last_interaction_at": tokyo}
+    assert [entry.text for entry in persona(profile, declared=[], limit=20, value_characters=20)] == ["2026-05-02"]
 
 
 @pytest.mark.parametrize(
