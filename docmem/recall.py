@@ -241,7 +241,8 @@ def about(
     and comes first; a year counts where the text itself says it: each memory is found by its date, too.
     """
     words = content.difference(*(thing.lexemes for thing in named))
-    if not named and 2 * len(words & everywhere) >= len(words):
+    common = len(words & everywhere) + sum(bool(thing.named_by(everywhere)) for thing in named)
+    if 2 * common >= len(words) + len(named):
         everywhere = _NOTHING
     enough = frozenset(lexeme for lexeme in words if not _PIECE.fullmatch(lexeme))
     enough_of_memory = enough - everywhere

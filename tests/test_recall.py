@@ -165,7 +165,8 @@ def test_what_names_a_thing_of_parts_comes_first_and_its_parts_are_no_reason() -
     hits = [hit(name, shared=frozenset(words)) for name, words in shared.items()]
     found = about(hits, content, frozenset(), named)
     assert [(one.id, one.matched) for one in found] == [("c", 1), ("d", 2), ("a", 1)]
-    assert about(hits[2:3], content, content, named) == ()
+    assert [one.id for one in about(hits, content, frozenset({"inv202400174"}), named)] == ["c", "d", "a"]
+    assert about(hits[2:3], content | {"dog", "cat"}, frozenset({"inv202400174"}), named) == ()
 
 
 def test_a_year_is_a_reason_where_the_text_says_it() -> None:

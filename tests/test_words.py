@@ -239,8 +239,9 @@ def test_a_text_in_another_script_is_found_by_its_stems_whatever_the_language(in
         assert "'аллергия':" in row["words"]
         assert "'аллерг':" in row["words"]
         assert row["asked"] == ["аллерг", "орех"]
-    [row] = rows(indexed, found.format("russian"), text=text, question=question)
+    [row] = rows(indexed, found.format("russian"), text=text, question=f"{question} Καφέδες.")
     assert "аллергия" not in row["words"]
+    assert sorted(row["asked"]) == sorted(["аллерг", "орех", "καφ"])
 
 
 def test_any_question_is_answered(indexed: Settings, tenant: str) -> None:

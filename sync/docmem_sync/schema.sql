@@ -515,14 +515,11 @@ AS $$
     FROM one
 $$;
 
--- The stems of words in scripts that are another language's than this one. A text in Cyrillic may be Bulgarian: its words
--- as they stand are lexemes too.
-CREATE FUNCTION docmem.foreign_stems(language regconfig, text text) RETURNS tsvector
+-- The scripts in a text that are another language's than this one: which has stems for them, and their letters.
+CREATE FUNCTION docmem.foreign_scripts(language regconfig, text text) RETURNS TABLE (own regconfig, letters text)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
-    SELECT coalesce(string_agg(
-               to_tsvector(own, regexp_replace(docmem.folded(text), '[^' || letters || ']+', ' ', 'g'))::text, ' '
-           ), '')::tsvector
+    SELECT own, letters
     FROM (
         VALUES ('greek'::regconfig, '\u0370-\u03ff', '{greek}'::regconfig[]),
                ('russian', '\u0400-\u052f', '{russian,serbian}'),
@@ -671,8 +668,12 @@ AS $$
 DECLARE
     plain text := text;
     beside text[] := '{}';
+    script record;
+    its_words text;
     stems tsvector := '';
+    foreign_letters text := '';
     on_day record;
+    month text;
     two text;
     found tsvector;
 BEGIN
@@ -687,7 +688,12 @@ BEGIN
             );
         END IF;
         IF plain ~ '[\u0370-\u0587\u0620-\u06ff\u0900-\u097f\u0b80-\u0bff]' THEN
-            stems := docmem.foreign_stems(language, plain);
+            -- A text in Cyrillic may be Bulgarian: its words as they stand are lexemes too.
+            FOR script IN SELECT own, letters FROM docmem.foreign_scripts(language, plain) LOOP
+                its_words := regexp_replace(docmem.folded(plain), '[^' || script.letters || ']+', ' ', 'g');
+                stems := (stems::text || ' ' || to_tsvector(script.own, its_words)::text)::tsvector;
+                foreign_letters := foreign_letters || script.letters;
+            END LOOP;
         END IF;
     END IF;
     IF plain ~ '[@./][[:alpha:]]' THEN
@@ -715,9 +721,9 @@ BEGIN
     END IF;
     IF asked AND plain ~ '[0-9]' THEN
         FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
-            two := ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
-                   [on_day.month];
-            plain := concat_ws(' ', plain, on_day.day, two, left(two, 3), on_day.year);
+            month := ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
+                     [on_day.month];
+            plain := concat_ws(' ', plain, on_day.day, month, left(month, 3), on_day.year);
             two := lpad(on_day.month::text, 2, '0');
             IF on_day.year IS NULL THEN
                 beside := beside
@@ -731,8 +737,8 @@ BEGIN
             ];
         END LOOP;
     END IF;
-    IF asked AND stems <> '' THEN
-        plain := regexp_replace(plain, '[\u0370-\u0587\u0620-\u06ff\u0900-\u097f\u0b80-\u0bff]+', ' ', 'g');
+    IF asked AND foreign_letters <> '' THEN
+        plain := regexp_replace(plain, '[' || foreign_letters || ']+', ' ', 'g');
     END IF;
     found := to_tsvector(language, plain);
     IF octet_length(plain) <> char_length(plain) THEN
