@@ -249,11 +249,11 @@ class Passages:
         self.cost += 500
         found_by = lexemes(head, language=self.language)
         for text in pieces:
-            words = Counter(found_by)
-            words.update(lexemes(text, language=self.language))
+            words = Counter([*found_by, *lexemes(text, language=self.language)])
             length = sum(words.values())
+            place = len(self._texts) << _TIMES
             for word, times in words.items():
-                self._note(word, len(self._texts) << _TIMES | min(times, _MANY))
+                self._note(word, place | (times if times < _MANY else _MANY))
             self._texts.append(text)
             self._file.append(file)
             self._lengths.append(length)

@@ -31,7 +31,8 @@ _UNSPACED = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\u9fff\U0
 _BY_THREE = re.compile("[\u30a1-\u30fa\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]")
 
 _A = r"[^\W\d_]"
-_HAS_CODE = re.compile(rf"\d(?:(?<={_A}\d)|(?<={_A}[-./,'#]\d)|[-./,' ():]\d|{_A}|\d{{7}}| [apu]\.?[mh])")
+_HAS_CODE = re.compile(rf"\d(?:(?<={_A}\d)|(?<={_A}[-./,'#]\d)|[-./,' ()]\d|{_A}|\d{{7}})")
+_HAS_TIME = re.compile(r"\d(?::\d| [apu]\.?[mh])")
 _CODE = re.compile(
     rf"(?<![^\W_])(?:({_A}{{1,5}}) )?((?:{_A}++[-./,'#]){{0,7}}+{_A}*+\d(?:[-./,'#]?[^\W_])*+"
     r"(?:[ ()]{1,2}\d(?:[-./,']?[^\W_])*+){0,7})"
@@ -40,7 +41,8 @@ _NUMBER = re.compile(rf"{_A}*(\d{{1,3}}(?:[., ']\d{{3}})+|\d+)(?:[.,](\d\d?))?")
 _VERSION = re.compile(rf"^{_A}*\.?(\d+(?:\.\d+){{2,}})$")
 _PLATE = re.compile(rf"(?<![^\W_])({_A}*+\d++) ({_A}{{1,3}})(?![^\W_])")
 _UNIT = re.compile(rf"\d\d(?!st|nd|rd|th){_A}+")
-_TIME = re.compile(r"\b([01]?\d|2[0-3])(?:([:h.])([0-5]\d))?(?!\d)(?: ?([ap](?=\.?m\b)|uhr\b))?")
+# What begins with a digit is looked for fast: so it says last that no letter stands before.
+_TIME = re.compile(r"(\d(?<!\w\d)\d?)(?:([:h.])([0-5]\d))?(?!\d)(?: ?([ap](?=\.?m\b)|uhr\b))?")
 _DAY_OF_YEAR = re.compile(
     r"\b\d{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3]\d)(?!\d)|\b([0-3]\d)\.(0[1-9]|1[0-2])\.\d{4}\b", re.ASCII
 )
@@ -96,11 +98,14 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
             if _OWN.get(language, language) != own and letters.search(plain):
                 foreign += _stemmed(" ".join(letters.findall(plain)), own)
                 plain = letters.sub(" ", plain) if asked else plain
-    if asked or _HAS_CODE.search(plain):
+    has_code = asked or _HAS_CODE.search(plain)
+    if has_code:
         small = asked and not _ACCOUNT.search(plain)
         beside += (
             code for code in _codes(plain, asked) if 1 < len(code) <= 64 and (small or not _SMALL.fullmatch(code))
         )
+    if has_code or _HAS_TIME.search(plain):
+        beside += _times(plain, asked)
     if asked:
         # The groups of a long number are each like those of many others.
         plain = _LONG.sub(" ", plain)
@@ -183,7 +188,6 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
             yield from (joined[-7:], joined.lstrip("0")[-9:])
     if asked:
         yield from (one + two for one, two in _PLATE.findall(plain))
-    yield from _times(plain, asked)
     for month, day, day_before, month_after in _DAY_OF_YEAR.findall(plain):
         yield f"{month}-{day}" if month else f"{month_after}-{day_before}"
 
@@ -191,7 +195,7 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
 def _times(plain: str, asked: bool) -> Iterator[str]:
     """As 14:30; asked, a time that may be one of the afternoon is both."""
     for hour, mark, minute, half in _TIME.findall(plain):
-        if mark in {":", "h"} or half:
+        if int(hour) < 24 and (mark in {":", "h"} or half):
             hours = {int(hour)}
             if half == "p" and int(hour) < 12:
                 hours = {int(hour) + 12} | (hours if asked else set())
