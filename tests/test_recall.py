@@ -230,6 +230,24 @@ def test_a_hit_says_what_where_and_from_which_commit(acme: Settings) -> None:
     assert len(shown["revision"]) == 40
 
 
+def test_a_question_of_hundreds_of_words_finds_what_a_short_one_finds(acme: Settings) -> None:
+    brews = [memory(f"Drinks {one} tea with {other}.", number=number) for number, (one, other) in enumerate(BREWS)]
+    changed: dict[str, bytes | None] = {one.path: render_memory(one) for one in brews}
+    changed |= {f"knowledge/{other}.md": f"Use {other} in tea, never {one}.\n".encode() for one, other in BREWS}
+    put(acme, "acme", changed)
+    sync_tenant(acme, "acme")
+    log = " ".join(f"E-{number} req{number}" for number in range(200))
+    places: list[dict[str, Any]] = [{"folders": ()}, {"kinds": ()}]
+    for question in ("green tea with honey", "white ginger"):
+        for only in places:
+            short, long = (
+                search(acme, "acme", asked, subject="ana", **only).hits for asked in (question, f"{question} {log}")
+            )
+            assert {(hit.key, hit.shared) for hit in short} == {(hit.key, hit.shared) for hit in long}
+            assert short[0].key == long[0].key
+            assert [hit.matched for hit in short] == [hit.matched for hit in long]
+
+
 def test_a_hit_says_all_that_its_score_is_made_of(acme: Settings) -> None:
     serve(acme, memory("Ana likes tea.", valid_from=NOW - timedelta(days=30)))
     put(acme, "acme", {"experiments/tea.md": b"---\nverdict: worked\n---\nTea at four.\n"})

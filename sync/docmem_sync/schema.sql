@@ -770,8 +770,8 @@ RETURN CASE
     WHEN docmem.is_prose(text) THEN to_tsvector(language, text) ELSE docmem.lexemes(language, text, false)
 END;
 
--- The lexemes of a question in each language that the texts are in, at most 700: each is looked for in each text, and
--- only two thousand characters without spaces have more. Where the language is unknown, English stop words go, or every
+-- The lexemes of a question in each language that the texts are in, at most 700: only two thousand characters without
+-- spaces have more, or a log; of these words come before codes. Where the language is unknown, English stop words go, or every
 -- "the" would find everything. A word with accents is asked for once, without them, as all texts have it; only where
 -- accents decide how a word is stemmed, with them too.
 CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
@@ -783,7 +783,9 @@ BEGIN
     FOREACH language IN ARRAY languages LOOP
         lexemes := tsvector_to_array(docmem.lexemes(language::regconfig, question, true));
         IF cardinality(lexemes) > 700 THEN
-            lexemes := (ARRAY(SELECT l FROM unnest(lexemes) AS l ORDER BY length(l) DESC, l COLLATE "C"))[:700];
+            lexemes := (ARRAY(
+                SELECT l FROM unnest(lexemes) AS l ORDER BY l ~ '[0-9]', length(l) DESC, l COLLATE "C"
+            ))[:700];
         END IF;
         FOREACH lexeme IN ARRAY lexemes LOOP
             CONTINUE WHEN language = 'simple' AND ts_lexize('english_stem', lexeme) = '{}';
@@ -878,6 +880,7 @@ DECLARE
     lexemes text[];
     each tsquery[];
     question tsquery;
+    many jsonb;
     documents bigint := 0;
     in_documents bigint[];
     memories bigint := 0;
@@ -913,6 +916,12 @@ BEGIN
         FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
     ) AS w;
 
+    -- A long question has hundreds of lexemes. Then they are looked up by those of a text, and not the other way round;
+    -- and `ts_rank`, which puts them all in order for each text, gives way to how many it has.
+    IF cardinality(lexemes) > 50 THEN
+        SELECT jsonb_object_agg(l.lexeme, l.n) INTO many FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n);
+    END IF;
+
     -- Ids are hashes, so the first by id are a fair sample.
     IF asked.folders <> '{}' AND question IS NOT NULL THEN
         WITH sampled AS MATERIALIZED (
@@ -932,10 +941,13 @@ BEGIN
                array_agg(m.id), array_agg(m.place), array_agg(m.rank), array_agg(m.shared), array_agg(m.seen)
         INTO memories, ids, places, ranks, shared, seen
         FROM (
-            SELECT m.id, m.ctid AS place, ts_rank(m.tsv, question)::float8 AS rank,
-                   ARRAY(
+            SELECT m.id, m.ctid AS place, CASE WHEN many IS NULL THEN ts_rank(m.tsv, question)::float8 END AS rank,
+                   CASE WHEN many IS NULL THEN ARRAY(
                        SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
-                   )::text AS shared,
+                   ) ELSE ARRAY(
+                       SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(m.tsv)) AS l (lexeme)
+                       WHERE many ? l.lexeme
+                   ) END::text AS shared,
                    m.kind = ANY (asked.kinds)
                    AND (asked.topics IS NULL OR coalesce(m.topic = ANY (asked.topics), false))
                    AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
@@ -954,9 +966,12 @@ BEGIN
     IF memories > asked.sample THEN
         SELECT array_agg(m.shared) INTO sampled
         FROM (
-            SELECT ARRAY(
+            SELECT CASE WHEN many IS NULL THEN ARRAY(
                 SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
-            )::text AS shared
+            ) ELSE ARRAY(
+                SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(m.tsv)) AS l (lexeme)
+                WHERE many ? l.lexeme
+            ) END::text AS shared
             FROM docmem.memory m
             WHERE m.tenant_id = found.tenant AND m.subject = asked.subject
             ORDER BY m.id LIMIT asked.sample
@@ -983,12 +998,13 @@ BEGIN
         INTO shown, by_words
         FROM (
             SELECT c.id, c.place, c.shared,
-                   (SELECT sum(weights[w.n]) FROM unnest(c.shared::integer[]) AS w (n)) + c.rank / 1000 AS strength
+                   (SELECT sum(weights[w.n]) FROM unnest(c.shared::integer[]) AS w (n))
+                   + coalesce(c.rank, 0) / 1000 AS strength
             FROM (
                 SELECT m.id, m.place, m.rank, m.shared
                 FROM unnest(ids, places, ranks, shared, seen) AS m (id, place, rank, shared, seen)
                 WHERE m.seen
-                ORDER BY m.rank DESC, m.id
+                ORDER BY coalesce(m.rank, cardinality(m.shared::integer[])) DESC, m.id
                 LIMIT asked.candidates
             ) AS c
             ORDER BY strength DESC, c.id
@@ -1032,8 +1048,16 @@ BEGIN
     -- (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
     IF asked.folders <> '{}' AND question IS NOT NULL THEN
         WITH candidate AS MATERIALIZED (
-            SELECT d.path, d.chunk, ts_rank(d.tsv, question)::float8 AS rank,
-                   ARRAY(SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE d.tsv @@ w.query) AS shared
+            SELECT d.path, d.chunk,
+                   CASE WHEN many IS NULL THEN ts_rank(d.tsv, question)
+                        ELSE (SELECT count(*) FROM unnest(tsvector_to_array(d.tsv)) AS l (lexeme) WHERE many ? l.lexeme)
+                   END::float8 AS rank,
+                   CASE WHEN many IS NULL THEN ARRAY(
+                       SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE d.tsv @@ w.query
+                   ) ELSE ARRAY(
+                       SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(d.tsv)) AS l (lexeme)
+                       WHERE many ? l.lexeme
+                   ) END AS shared
             FROM docmem.document d
             WHERE d.tenant_id = found.tenant
               AND d.folder = ANY (asked.folders)
@@ -1043,7 +1067,7 @@ BEGIN
         ), weighed AS MATERIALIZED (
             SELECT c.path, c.chunk, c.shared,
                    (SELECT sum(w.weight) FROM unnest(weights) WITH ORDINALITY AS w (weight, n)
-                    WHERE w.n = ANY (c.shared)) + c.rank / 1000 AS own,
+                    WHERE w.n = ANY (c.shared)) + CASE WHEN many IS NULL THEN c.rank ELSE 0 END / 1000 AS own,
                    regexp_replace(c.path, '[0-9]{1,9}[.]md$', '') AS series,
                    substring(c.path FROM '([0-9]{1,9})[.]md$')::integer AS number
             FROM candidate c
@@ -1175,7 +1199,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 14;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 15;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
