@@ -146,8 +146,9 @@ def measure(name: str, files: Files, *, seconds: float, seed: int, askers: int =
         def ask(injector: Injector) -> None:
             number, end = 0, time.monotonic() + seconds
             while time.monotonic() < end:
+                goal = GOALS[number % len(GOALS)]
                 began = time.perf_counter()
-                packet = injector.packet(TENANT, PERSON, GOALS[number % len(GOALS)], documents=("knowledge/line.md",))
+                packet = injector.packet(TENANT, PERSON, goal and f"{goal} {number}", documents=("knowledge/line.md",))
                 took.append(1e3 * (time.perf_counter() - began))
                 said[packet.degraded] += 1
                 number += 1
