@@ -60,6 +60,8 @@ _WHOLE = 750
 """Characters that each chunk of a document has at least, but for its last (sync cuts them so)."""
 _EVERYWHERE = 0.4
 """Share of a subject's memories above which a word in them tells none from another."""
+_ALIKE = 1e-9
+"""Two strengths that differ by less, in the order of adding up, are one."""
 _FEW = 8
 """Memories below which that can't be said."""
 _PIECE = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]{2,3}")
@@ -321,7 +323,7 @@ def _ranks(arm: Arm) -> Iterator[int]:
     rank, last = 1, None
     for number, hit in enumerate(arm.hits, start=1):
         strength = of(hit)
-        if strength is None or last is None or not math.isclose(strength, last, rel_tol=1e-9):
+        if strength is None or last is None or abs(strength - last) > _ALIKE:
             rank = number
         last = strength
         yield rank
