@@ -40,6 +40,7 @@ _CODE = re.compile(
 _NUMBER = re.compile(rf"{_A}*(\d{{1,3}}(?:[., ']\d{{3}})+|\d+)(?:[.,](\d\d?))?")
 _VERSION = re.compile(rf"^{_A}*\.?(\d+(?:\.\d+){{2,}})$")
 _PLATE = re.compile(rf"(?<![^\W_])({_A}*+\d++) ({_A}{{1,3}})(?![^\W_])")
+_WORD_AND_NUMBER = re.compile(rf"({_A}{{5}})(?=\d)")
 _UNIT = re.compile(rf"\d\d(?!st|nd|rd|th){_A}+")
 # What begins with a digit is looked for fast: so it says last that no letter stands before.
 _TIME = re.compile(r"(\d(?<!\w\d)\d?)(?:([:h.])([0-5]\d))?(?!\d)(?: ?([ap](?=\.?m\b)|uhr\b))?")
@@ -92,12 +93,7 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
     if not plain.isascii():
         beside += (piece for run in _RUN.findall(plain) for piece in _pieces(run, asked))
         plain = _UNSPACED.sub(" ", plain)
-    foreign: list[str] = []
-    if not plain.isascii():
-        for own, letters in _SCRIPTS.items():
-            if _OWN.get(language, language) != own and letters.search(plain):
-                foreign += _stemmed(" ".join(letters.findall(plain)), own)
-                plain = letters.sub(" ", plain) if asked else plain
+    foreign = {} if plain.isascii() else _foreign(plain, language)
     has_code = asked or _HAS_CODE.search(plain)
     if has_code:
         small = asked and not _ACCOUNT.search(plain)
@@ -106,17 +102,23 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
         )
     if has_code or _HAS_TIME.search(plain):
         beside += _times(plain, asked)
+    if has_code:
+        plain = _WORD_AND_NUMBER.sub(r"\1 ", plain)
     if asked:
         # The groups of a long number are each like those of many others.
         plain = _LONG.sub(" ", plain)
     for year, month, day in days:
         plain += f" {day} {MONTHS[month - 1]} {MONTHS[month - 1][:3]} {year}"
+        beside += (f"{day}{end}" for end in ("st", "nd", "rd", "th"))
         if not year:
-            beside += (f"{month:02}-{day:02}", *(f"{day}{end}" for end in ("st", "nd", "rd", "th")))
+            beside.append(f"{month:02}-{day:02}")
             continue
         for m, d in ((f"{month}", f"{day}"), (f"{month:02}", f"{day:02}")):
             beside += (f"{year}{m}{d}", f"{d}{m}{year}", f"{m}{d}{year}")
-    found = _stemmed(plain, language) + foreign
+    if asked:
+        for own in foreign:
+            plain = _SCRIPTS[own].sub(" ", plain)
+    found = [*_stemmed(plain, language), *(stem for stems in foreign.values() for stem in stems)]
     if beside:
         known = set(found)
         found += (each for each in dict.fromkeys(beside) if each not in known)
@@ -147,6 +149,15 @@ def _stemmed(plain: str, language: str) -> list[str]:
     for of_one in zip(*(form.split("\n") for form in forms), strict=True):
         found += dict.fromkeys(of_one)
     return found
+
+
+def _foreign(plain: str, language: str) -> dict[str, list[str]]:
+    """The stems of words in the scripts of other languages, by language."""
+    return {
+        own: _stemmed(" ".join(letters.findall(plain)), own)
+        for own, letters in _SCRIPTS.items()
+        if _OWN.get(language, language) != own and letters.search(plain)
+    }
 
 
 def _folded(text: str) -> str:

@@ -186,7 +186,7 @@ $$;
 
 -- The lexemes of a text, or of what is asked of texts. With accents: those of the text as it is, which stem best, and
 -- at the same places those without accents and with "ue" for "ü". Numbers and codes, and scripts without spaces, have
--- others beside them. A "-" between a word and a number makes that no negative one.
+-- others beside them. A "-" between a word and a number makes that no negative one, and a word of five letters is one.
 CREATE OR REPLACE FUNCTION docmem.lexemes(language regconfig, text text, asked boolean) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -242,7 +242,7 @@ BEGIN
                 ' ', 'g'
             );
         END IF;
-        plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g');
+        plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])|([[:alpha:]]{5})(?=[0-9])', '\1\2 ', 'g');
     END IF;
     IF asked AND plain ~ '[0-9]' THEN
         FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
@@ -250,9 +250,9 @@ BEGIN
                      [on_day.month];
             plain := concat_ws(' ', plain, on_day.day, month, left(month, 3), on_day.year);
             two := lpad(on_day.month::text, 2, '0');
+            beside := beside || trim(to_char(on_day.day, '99th'));
             IF on_day.year IS NULL THEN
-                beside := beside
-                    || ARRAY[two || '-' || lpad(on_day.day::text, 2, '0'), trim(to_char(on_day.day, '99th'))];
+                beside := beside || (two || '-' || lpad(on_day.day::text, 2, '0'));
                 CONTINUE;
             END IF;
             beside := beside || ARRAY[
