@@ -477,42 +477,52 @@ $$;
 
 -- The times of day in a text, as 14:30: of 14:30, 14h30, 2:30 pm, 2 p.m., 14.30 Uhr. Of what is asked, a time that may be
 -- one of the afternoon is both.
-CREATE FUNCTION docmem.times(text text, asked boolean) RETURNS SETOF text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+CREATE FUNCTION docmem.times(text text, asked boolean) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
-    SELECT lpad(hour::text, 2, '0') || ':' || coalesce(said[3], '00')
-    FROM regexp_matches(
+DECLARE
+    said text[];
+    hour integer;
+BEGIN
+    FOR said IN SELECT regexp_matches(
         lower(text),
         '\m([01]?[0-9]|2[0-3])(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?([ap](?=[.]?m\M)|uhr\M))?', 'g'
-    ) AS t (said),
-    LATERAL (
-        VALUES (CASE WHEN said[4] = 'p' AND said[1]::integer < 12 THEN said[1]::integer + 12
-                     WHEN said[4] = 'a' AND said[1]::integer = 12 THEN 0
-                     ELSE said[1]::integer END),
-               (CASE WHEN NOT asked OR said[1]::integer > 11 THEN NULL
-                     WHEN said[4] = 'p' THEN said[1]::integer
-                     WHEN said[4] IS NULL THEN said[1]::integer + 12 END)
-    ) AS h (hour)
-    WHERE (said[2] IN (':', 'h') OR said[4] IS NOT NULL) AND hour IS NOT NULL
+    ) LOOP
+        CONTINUE WHEN said[4] IS NULL AND (said[2] IS NULL OR said[2] = '.');
+        hour := said[1];
+        IF said[4] IN ('a', 'p') AND hour < 13 THEN
+            hour := hour % 12 + CASE said[4] WHEN 'p' THEN 12 ELSE 0 END;
+        END IF;
+        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[3], '00');
+        IF asked AND said[4] IS NULL AND hour < 12 OR asked AND said[4] = 'p' AND hour > 12 THEN
+            RETURN NEXT lpad(((hour + 12) % 24)::text, 2, '0') || ':' || coalesce(said[3], '00');
+        END IF;
+    END LOOP;
+END
 $$;
 
 -- What Postgres takes for one word and people do not: of addresses, hosts and files the parts that have a name of their
 -- own (ana.silva and example.com of ana.silva@example.com, access.log of /var/log/access.log), and each word.
-CREATE FUNCTION docmem.apart(language regconfig, text text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+CREATE FUNCTION docmem.apart(language regconfig, text text) RETURNS text[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
-    WITH one AS MATERIALIZED (
-        SELECT rtrim(lower(token), '.-/?=&') AS one FROM ts_parse('default', text) WHERE tokid IN (4, 5, 6, 18, 19)
-    )
-    SELECT tsvector_to_array(to_tsvector(language, coalesce(
-               string_agg(regexp_replace(one, '[^[:alnum:]]+|\m[[:alnum:]]\M', ' ', 'g'), ' '), ''
-           )))
-        || ARRAY(
-            SELECT part
-            FROM one, LATERAL (
-                SELECT one UNION SELECT regexp_split_to_table(regexp_replace(one, '^www[.]', ''), '[@/]')
-            ) AS p (part)
-            WHERE part ~ '[[:alnum:]][^[:alnum:]]+[[:alnum:]]' AND length(part) <= 64
-        )
-    FROM one
+DECLARE
+    one text;
+    part text;
+    words text := '';
+    parts text[] := '{}';
+BEGIN
+    FOR one IN
+        SELECT rtrim(lower(token), '.-/?=&') FROM ts_parse('default', text) WHERE tokid IN (4, 5, 6, 18, 19)
+    LOOP
+        words := concat_ws(' ', words, one);
+        FOREACH part IN ARRAY one || regexp_split_to_array(regexp_replace(one, '^www[.]', ''), '[@/]') LOOP
+            IF part ~ '[[:alnum:]][^[:alnum:]]+[[:alnum:]]' AND length(part) <= 64 THEN
+                parts := parts || part;
+            END IF;
+        END LOOP;
+    END LOOP;
+    words := regexp_replace(words, '[^[:alnum:]]+|\m[[:alnum:]]\M', ' ', 'g');
+    RETURN tsvector_to_array(to_tsvector(language, words)) || parts;
+END
 $$;
 
 -- The scripts in a text that are another language's than this one: which has stems for them, and their letters.
@@ -598,14 +608,19 @@ BEGIN
         SELECT code[1] || code[2]
         FROM regexp_matches(lower(text), '([[:alpha:]]*[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code;
     END IF;
-    RETURN QUERY SELECT docmem.times(text, asked);
-    -- The day of a year, for who doesn't say which.
-    RETURN QUERY
-    SELECT coalesce(day[1] || '-' || day[2], day[4] || '-' || day[3])
-    FROM regexp_matches(
-        text,
-        '\m[0-9]{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3][0-9])(?![0-9])|\m([0-3][0-9])[.](0[1-9]|1[0-2])[.][0-9]{4}\M', 'g'
-    ) AS day;
+    IF text ~* '[0-9](:[0-9]|h[0-9]| ?[ap][.]?m| uhr)' THEN
+        RETURN QUERY SELECT * FROM docmem.times(text, asked);
+    END IF;
+    IF text ~ '[0-9]{2}[-/.][0-9]{2}[-/.][0-9]' THEN
+        -- The day of a year, for who doesn't say which.
+        RETURN QUERY
+        SELECT coalesce(day[1] || '-' || day[2], day[4] || '-' || day[3])
+        FROM regexp_matches(
+            text,
+            '\m[0-9]{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3][0-9])(?![0-9])'
+            '|\m([0-3][0-9])[.](0[1-9]|1[0-2])[.][0-9]{4}\M', 'g'
+        ) AS day;
+    END IF;
 END
 $$;
 
@@ -643,17 +658,23 @@ BEGIN
         UNION
         SELECT n.year::integer, m.month::integer, n.day::integer
         FROM named AS n
+        -- Names and not a pattern for each month: Postgres keeps 32 patterns, and makes the others anew each time.
         JOIN unnest(
             ARRAY[
-                'jan(uary?|uari|vier|eiro)?|enero?|gen(naio)?', 'feb(ruary?|ruari|rero|braio)?|f[eé]v(rier|ereiro)?',
-                'mar(ch|s|ço|zo)?|märz?|mrz|maart|mrt', 'apr(ile?)?|avr(il)?|abr(il)?', 'ma[iy]|maio|mayo|mag(gio)?|mei',
-                'june?|juni|juin|junh?io|junho|giu(gno)?', 'july?|juli|juil(let)?|julh?io|julho|lug(lio)?',
-                'aug(ust|ustus)?|ao[uû]t?|ago(sto)?', 'sept?(ember|embre|iembre)?|set(embro|tembre)?',
-                'o[ck]t(ober|obre|ubre)?|out(ubro)?|ott(obre)?', 'nov(ember|embre|embro|iembre)?',
-                'dec(ember)?|d[eé]c(embre)?|dez(ember|embro)?|dic(embre|iembre)?'
+                ' jan january januar januari janvier janeiro ene enero gen gennaio ',
+                ' feb february februar februari fev fevereiro fév février fevrier febrero febbraio ',
+                ' mar march mars março marco marzo mär märz marz maerz mrz maart mrt ',
+                ' apr april aprile avr avril abr abril ', ' may mai mei maio mayo mag maggio ',
+                ' jun june juni juin junio junho giu giugno ', ' jul july juli juil juillet julio julho lug luglio ',
+                ' aug august augustus aou août aout ago agosto ',
+                ' sep sept september septembre septiembre set setembro settembre ',
+                ' oct october oktober okt octobre octubre out outubro ott ottobre ',
+                ' nov november novembre noviembre novembro ',
+                ' dec december déc décembre decembre dez dezember dezembro dic diciembre dicembre '
             ]
         ) WITH ORDINALITY AS m (names, month)
-            ON n.month ~ ('^(?:' || m.names || ')$') AND (n.year IS NOT NULL OR n.month NOT IN ('set', 'out'))
+            ON position(' ' || n.month || ' ' IN m.names) > 0
+            AND (n.year IS NOT NULL OR n.month NOT IN ('set', 'out'))
     )
     SELECT n.year, n.month, n.day FROM numbered AS n WHERE n.month BETWEEN 1 AND 12 AND n.day BETWEEN 1 AND 31;
 END
@@ -719,7 +740,10 @@ BEGIN
         END IF;
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])|([[:alpha:]]{5})(?=[0-9])', '\1\2 ', 'g');
     END IF;
-    IF asked AND plain ~ '[0-9]' THEN
+    IF asked AND plain ~ '[0-9]' AND text ~* (
+        '[0-9][-/.年][0-9]{1,2}[-/.月]|\m(jan|ene|gen|feb|f[eé]v|mar|mär|mrz|maart|mrt|apr|avr|abr|ma[iy]|mei|mag|jun|juin'
+        '|giu|jul|juil|lug|aug|ao[uû]|ago|sep|set|o[ck]t|out|ott|nov|d[eé]c|dez|dic)'
+    ) THEN
         FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
             month := ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
                      [on_day.month];
