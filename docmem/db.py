@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import traceback
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -423,6 +424,8 @@ def _explained(settings: Settings, role: Role) -> Iterator[None]:
     try:
         yield
     except psycopg.OperationalError as error:
+        # psycopg's frames hold the error, the error them, and both the socket, until the collector comes by.
+        traceback.clear_frames(error.__traceback__)
         raise _unreachable(settings, role, str(error)) from None
     except psycopg.Error:
         # libpq quotes what it can't parse, and that may be the password.

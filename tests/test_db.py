@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -355,6 +356,23 @@ def test_a_session_that_row_level_security_does_not_bind_is_refused(
 
 
 # --- what is said when it can't
+
+
+def test_a_connection_that_fails_leaves_nothing_for_the_collector(tmp_path: Path) -> None:
+    """In an outage of an hour it was a socket for each try."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        nobody = Settings(root=tmp_path, dsn=f"postgresql://docmem@127.0.0.1:{taken.getsockname()[1]}/docmem")
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                with pytest.raises(ServerUnavailable):
+                    db.connect(nobody, "reader")
+            left = [type(each) for each in gc.get_objects() if isinstance(each, psycopg.Error)]
+        finally:
+            gc.enable()
+    assert len(left) <= 1, "pytest keeps the last"
 
 
 def test_a_closed_port_is_said_in_one_line_without_the_password(indexed: Settings) -> None:
