@@ -48,7 +48,7 @@ _NEXT, _NEXT_BUT_ONE = 0.3, 0.2
 _LONGEST = 1e11
 """Seconds that the database can still count back from today."""
 _TRIES = 10
-_CLOSE_SECONDS = 10.0
+_OPEN_SECONDS, _CLOSE_SECONDS = 20.0, 10.0
 _LEAST = 0.01
 """Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
 
@@ -552,11 +552,16 @@ class Reader:
         self._pool(time.monotonic() + seconds)
 
     def reset(self) -> None:
-        """Leave the pool; the next read opens a new one. A pool that lost its server waits ever longer."""
+        """Leave the pool; the next read opens a new one. A pool that lost its server waits ever longer.
+
+        One that is being opened stays: where connecting takes long (of several hosts the first is away), and each try
+        began anew, it would never be done.
+        """
         with self._lock:
+            if self._opened is None or not self._opened.done():
+                return
             opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.add_done_callback(_close_aside)
+        _close_aside(opened)
 
     def close(self) -> None:
         """Close the pool, for good."""
@@ -593,7 +598,13 @@ class Reader:
         try:
             with db.session(self._settings, "reader") as connection:
                 db.check_schema(connection)
-            opened.set_result(db.reader_pool(self._settings))
+            pool = db.reader_pool(self._settings)
+            try:
+                pool.wait(_OPEN_SECONDS)
+            except PoolTimeout:
+                pool.close()
+                raise
+            opened.set_result(pool)
         except DocmemError as error:
             opened.set_exception(_bare(error))
         except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
@@ -644,22 +655,23 @@ class _Watchdog:
         self._due: dict[object, tuple[float, psycopg.Connection[Any]]] = {}
         self._thread: threading.Thread | None = None
         self._idle = False
+        self._stopped = False
 
     def stop(self) -> None:
-        """End the thread; the next guard starts another."""
+        """End the thread as soon as nobody is guarded any more, be it by another that came in just now."""
         with self._condition:
-            self._thread = None
+            self._stopped = True
             self._condition.notify_all()
 
     @contextlib.contextmanager
     def guard(self, connection: psycopg.Connection[Any], deadline: float) -> Iterator[None]:
         key = object()
         with self._condition:
-            self._due[key] = (deadline, connection)
             if self._thread is None:
                 self._thread = threads.aside(self._run, name="docmem-watchdog")
                 if self._thread is None:
                     raise _no_thread()
+            self._due[key] = (deadline, connection)
             if self._idle:
                 self._condition.notify()
         try:
@@ -671,7 +683,7 @@ class _Watchdog:
     def _run(self) -> None:
         quiet_from = time.monotonic() + _AWAKE
         with self._condition:
-            while self._thread is threading.current_thread():
+            while self._due or not self._stopped:
                 now = time.monotonic()
                 for key, (deadline, connection) in list(self._due.items()):
                     if deadline <= now:
@@ -681,6 +693,7 @@ class _Watchdog:
                     quiet_from = now + _AWAKE
                 self._idle = now > quiet_from
                 self._condition.wait(None if self._idle else _TICK)
+            self._thread = None
 
 
 def _shut(connection: psycopg.Connection[Any]) -> None:

@@ -119,6 +119,34 @@ def test_while_the_server_is_away_the_files_serve(mine: Settings) -> None:
         wait_until(lambda: injector.packet("acme", "ana", "Porto").degraded is None)
 
 
+def test_a_pool_that_takes_long_to_open_is_waited_for_by_the_next_tries(mine: Settings) -> None:
+    with closing(Reader(mine, timeout=0.05)) as reader:
+        _signal(mine, signal.SIGSTOP)
+        for _ in range(3):
+            with pytest.raises(ServerUnavailable):
+                reader.read("acme", Index.tenant)
+            reader.reset()
+        opening = reader._opened
+        _signal(mine, signal.SIGCONT)
+        assert opening is not None
+        assert reader.read("acme", Index.tenant, seconds=LONG) is not None
+        assert reader._pool(LONG) is opening.result()
+
+
+def test_a_read_that_a_close_overtakes_is_guarded_and_leaves_no_thread(mine: Settings) -> None:
+    reader = Reader(mine, timeout=LONG)
+    assert reader.read("acme", Index.tenant)
+    reader.close()
+    watchdog = reader._watchdog
+    with (
+        pytest.raises(psycopg.OperationalError),
+        psycopg.connect(postgres.start(mine).dsn("reader"), autocommit=True) as connection,
+        watchdog.guard(connection, time.monotonic()),
+    ):
+        connection.execute("SELECT pg_sleep(60)")
+    wait_until(lambda: watchdog._thread is None)
+
+
 def test_a_server_that_is_killed_is_started_again(mine: Settings) -> None:
     with Injector(mine, timeout=0.2, files=False) as injector:
         _goes_well(injector)
