@@ -49,6 +49,12 @@ _LONGEST = 1e11
 """Seconds that the database can still count back from today."""
 _TRIES = 10
 _OPEN_SECONDS, _CLOSE_SECONDS = 20.0, 10.0
+_LINGER = 1.0
+"""Seconds that the thread which opened a pool stays. Who is told that the pool is open may fork at once, while a thread
+that connected ends: of 900 children forked then 6 hung in their first connection for ever, of 900 forked beside a thread
+that stayed none.
+"""
+
 _LEAST = 0.01
 """Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
 
@@ -487,6 +493,7 @@ class Reader:
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
+        self._ended = threading.Event()
         self._answered = 0.0
 
     def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None) -> T:
@@ -566,6 +573,7 @@ class Reader:
     def close(self) -> None:
         """Close the pool, for good."""
         self._closed = True
+        self._ended.set()
         self._watchdog.stop()
         with self._lock:
             opened, self._opened = self._opened, None
@@ -609,6 +617,7 @@ class Reader:
             opened.set_exception(_bare(error))
         except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
             opened.set_exception(ServerUnavailable(f"Postgres can't be reached: {_short(error)}"))
+        self._ended.wait(_LINGER)
 
 
 def _in_one_view(connection: psycopg.Connection[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:

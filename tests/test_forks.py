@@ -182,10 +182,11 @@ def test_a_child_reaches_no_connection_of_its_parent_even_by_its_number(served: 
 def test_a_fork_that_python_was_not_told_of_shares_no_connection(served: Settings) -> None:
     reader = Reader(served, timeout=30)
     before = session(reader)
-    of_the_parent = reader._pool(1e9)
+    of_the_parent, watchdog = reader._pool(1e9), reader._watchdog
     reader._process += 1  # as in a child: a real one, made behind Python's back, may hang in Python itself
     assert session(reader) != before
     of_the_parent.close()
+    watchdog.stop()
     reader.close()
 
 
