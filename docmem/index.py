@@ -50,9 +50,9 @@ _LONGEST = 1e11
 _TRIES = 10
 _OPEN_SECONDS, _CLOSE_SECONDS = 20.0, 10.0
 _LINGER = 1.0
-"""Seconds that the thread which opened a pool stays. Who is told that the pool is open may fork at once, while a thread
-that connected ends: of 900 children forked then 6 hung in their first connection for ever, of 900 forked beside a thread
-that stayed none.
+"""Seconds that the thread which opened a pool stays. Who is told that the pool is open may fork at once, while a
+thread that connected ends: of 900 children forked then 6 hung in their first connection for ever, of 900 forked beside
+a thread that stayed none.
 """
 
 _LEAST = 0.01
