@@ -911,23 +911,19 @@ def test_a_number_that_no_run_can_have_is_refused_by_the_command(shell: Shell, i
     assert (ran.code, "a run's number is" in ran.err) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (["--document", "../x"], "no path in the repo may have"),
-        (["--document", "/etc/passwd"], "not a path inside the repo"),
-        (["--agent", "No Way"], "can't be an agent's name"),
-        (["--topic", "sofas"], "there is no topic 'sofas'"),
-        (["--topic", " "], "a topic is a name"),
-    ],
-)
-def test_the_command_refuses_what_a_turn_would_go_on_without(
-    shell: Shell, acme: Settings, wrong: list[str], said: str
-) -> None:
+def test_the_command_refuses_what_a_turn_would_go_on_without(shell: Shell, acme: Settings) -> None:
     serve(acme, memory("Plans Porto.", topic="trips"))
     for name, value in (("DSN", acme.dsn), ("SYNC_DSN", acme.sync_dsn), ("EMBEDDING_MODEL", "none")):
         shell.set(f"DOCMEM_{name}", value or "")
     assert "Plans Porto." in shell("inject", "acme", "ana", "--topic", "trips", "--agent", "sales").out
-    ran = shell("inject", "acme", "ana", *wrong)
-    assert (ran.code, said in ran.err, ran.out) == (1, True, "")
-    assert len(ran.err.strip().splitlines()) == 2, "a hint"
+    wrong = {
+        ("--document", "../x"): "no path in the repo may have",
+        ("--document", "/etc/passwd"): "not a path inside the repo",
+        ("--agent", "No Way"): "can't be an agent's name",
+        ("--topic", "sofas"): "there is no topic 'sofas'",
+        ("--topic", " "): "a topic is a name",
+    }
+    for option, said in wrong.items():
+        ran = shell("inject", "acme", "ana", *option)
+        assert (ran.code, said in ran.err, ran.out) == (1, True, "")
+        assert len(ran.err.strip().splitlines()) == 2, "a hint"
