@@ -238,13 +238,15 @@ def about(
 
     A person's message to an agent is long and makes its one point once, so one such word is enough; a shared "please"
     or "check" is none (evals/README.md). Of a memory it isn't enough where it stands everywhere in what is remembered,
-    like the person's own name, unless that is most of what the goal says: all may be about Porto. Three
-    characters of Thai are no word yet: of these it takes two. What the goal has `named` that has parts counts as one,
-    and comes first; a year counts where the text itself says it: each memory is found by its date, too.
+    like the person's own name, unless such words are most of what the goal says, or half of it with a thing of parts
+    among them: all may be about Porto. Three characters of Thai are no word yet: of these it takes two. What the goal
+    has `named` that has parts counts as one, and comes first; a year counts where the text itself says it: each memory
+    is found by its date, too.
     """
     words = content.difference(*(thing.lexemes for thing in named))
-    common = len(words & everywhere) + sum(bool(thing.named_by(everywhere)) for thing in named)
-    if 2 * common > len(words) + len(named):
+    parted = sum(bool(thing.named_by(everywhere)) for thing in named)
+    common, said = len(words & everywhere) + parted, len(words) + len(named)
+    if 2 * common > said or (parted and 2 * common == said):
         everywhere = _NOTHING
     enough = frozenset(lexeme for lexeme in words if not _PIECE.fullmatch(lexeme))
     enough_of_memory = enough - everywhere
