@@ -13,6 +13,7 @@ import os
 import re
 import traceback
 import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -228,12 +229,26 @@ def _limit(seconds: float) -> str:
     return f"{max(1, math.ceil(seconds * 1000))}ms"
 
 
+class _Idle(deque[psycopg.Connection[Any]]):
+    """Connections that wait, of which the pool takes the one that was used last.
+
+    It takes them from the left, in turn. Each is a process of the server's with plans and pages of its own in the
+    processor's caches: after a burst that opened eight, a turn took a quarter of a millisecond longer for good.
+    """
+
+    def popleft(self) -> psycopg.Connection[Any]:
+        """The one that was put back last."""
+        return self.pop()
+
+
 class _Pool(ConnectionPool[Any]):
     """A pool that a forked child forgets without a word: its locks may be held there by threads that are gone."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._process = os.getpid()
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, open=False, **options)
+        self._pool = _Idle()
+        self.open()
 
     def __del__(self) -> None:
         if self._process == os.getpid():
@@ -259,7 +274,6 @@ def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> 
         max_size=max_size,
         timeout=_POOL_SECONDS,
         name="docmem-reader",
-        open=True,
     )
 
 

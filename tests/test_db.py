@@ -255,6 +255,17 @@ def test_a_role_for_strangers_is_kept_to_one_tenant_whatever_it_sets(
             admin.execute("DROP OWNED BY analyst_acme; DROP ROLE analyst_acme")
 
 
+def test_a_pool_gives_the_connection_that_was_used_last(filled: Settings) -> None:
+    with db.reader_pool(filled, min_size=3, max_size=3) as pool:
+        pool.wait(timeout=30)
+        three = [pool.getconn() for _ in range(3)]
+        for connection in three:
+            pool.putconn(connection)
+        for _ in range(3):
+            with pool.connection() as connection:
+                assert connection is three[-1]
+
+
 def test_a_pool_starts_an_embedded_server_that_was_killed_again() -> None:
     with reachable_root() as settings:
         server = postgres.start(settings)
