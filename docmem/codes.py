@@ -40,6 +40,8 @@ _WORD = 5
 _SMALL = 2
 _TAIL = 6
 """Digits with which no other code ends."""
+_TAIL_OF_PHONE = 9
+"""Digits of a telephone number that are the same with the country and without: those of its area are among them."""
 
 _DAYS = (
     re.compile(
@@ -137,7 +139,9 @@ def _addresses(goal: str, known: frozenset[str]) -> Iterator[Thing]:
             whole = frozenset(lexeme for lexeme in long if lexeme.startswith((host, host.removeprefix("www."))))
             if path.strip("/"):
                 whole = frozenset(lexeme for lexeme in whole if lexeme.endswith(path))
-        yield Thing(long.union(*words), whole, tuple(word for word in words if any(len(form) > 1 for form in word)))
+        # "a" of a@example.com is no lexeme: without it b@example.com would have all parts.
+        parts = tuple(words) if all(any(len(form) > 1 for form in word) for word in words) else ()
+        yield Thing(long.union(*words), whole, parts)
 
 
 def _codes(goal: str, known: frozenset[str]) -> Iterator[Thing]:
@@ -148,10 +152,17 @@ def _codes(goal: str, known: frozenset[str]) -> Iterator[Thing]:
             continue
         units = _UNIT.split(run)
         if _is_one(units):
-            yield from _code(before, run, known, run[0].isdigit())
+            yield from _code(before, run, known, run[0].isdigit(), dialled=True)
             continue
         for place, unit in enumerate(units):
-            yield from _code("" if place else before, unit, known, not place and _is_line(before, unit, known))
+            # One long number without a mark is an article's or an order's, and none of a telephone.
+            marked = (
+                unit[0] == "0"
+                or not unit.isdigit()
+                or (not place and goal[found.start(2) - 1 : found.start(2)] in {"+", "("})
+            )
+            is_line = not place and _is_line(before, unit, known)
+            yield from _code("" if place else before, unit, known, is_line, dialled=marked)
 
 
 def _is_one(units: list[str]) -> bool:
@@ -170,21 +181,24 @@ def _is_line(before: str, number: str, known: frozenset[str]) -> bool:
     return len(before) < 3 or (len(before) < _WORD and before.isupper())
 
 
-def _code(before: str, run: str, known: frozenset[str], before_is_part: bool) -> Iterator[Thing]:
+def _code(
+    before: str, run: str, known: frozenset[str], before_is_part: bool, *, dialled: bool = False
+) -> Iterator[Thing]:
     groups = _GROUP.findall(run)
     joined, before = "".join(groups).lower(), before.lower()
     if before_is_part:
         groups.insert(0, before)
-    if not 1 < len(groups) <= _GROUPS:
+    # A number alone is a word; a long one has others beside it, its ends.
+    if len(groups) > _GROUPS or (len(groups) < 2 and not (joined.isdigit() and len(joined) >= _TAIL_OF_PHONE)):
         return
     whole, own = set[str](), set[str]()
     ends = _ends(groups)
     for lexeme in known:
         plain = _MARKS.sub("", lexeme)
         if not plain.isalpha() and plain in before + joined:
-            if plain in {before + joined, "" if before_is_part else joined} or _is_tail(plain, joined, groups):
+            if plain in {before + joined, "" if before_is_part else joined} or _is_tail(plain, joined, groups, dialled):
                 whole.add(lexeme)
-            elif _is_cut(plain, "".join(groups).lower(), ends):
+            elif _is_cut(plain, "".join(groups).lower(), ends) or (len(groups) == 1 and joined.endswith(plain)):
                 own.add(lexeme)
     letters = {group: _forms(group.lower(), known) for group in groups if group.isalpha()}
     for group, forms in letters.items():
@@ -192,9 +206,13 @@ def _code(before: str, run: str, known: frozenset[str], before_is_part: bool) ->
             own |= forms
     parts = [letters[group] if group in letters else known & {group} for group in groups]
     needed = tuple(
-        part for part, group in zip(parts, groups, strict=True) if part or (len(group) > 1 and group != before)
+        part
+        for place, (part, group) in enumerate(zip(parts, groups, strict=True))
+        if part or not (group == before or (not place and len(group) == 1 and group.isalpha()))  # the E of E-1042
     )
-    yield Thing(frozenset(whole | own), frozenset(whole), needed if all(needed) else ())
+    # 1112 is made of the parts of 1111 1111 1112, and a part that is no lexeme would be one of any other.
+    by_parts = all(needed) and len(set(groups)) == len(groups)
+    yield Thing(frozenset(whole | own), frozenset(whole), needed if by_parts else ())
 
 
 def _ends(groups: list[str]) -> frozenset[int]:
@@ -214,12 +232,16 @@ def _is_cut(plain: str, joined: str, ends: frozenset[int]) -> bool:
     return False
 
 
-def _is_tail(plain: str, joined: str, groups: list[str]) -> bool:
+def _is_tail(plain: str, joined: str, groups: list[str], dialled: bool) -> bool:
     """Whether this end of a code is no other's: the last digits of a telephone number; all of 2.14.3 without its v."""
     if not plain.isdigit() or not joined.endswith(plain):
         return False
     numbers = [group for group in groups if group.isdigit()]
-    return len(plain) >= _TAIL or (len(numbers) > 1 and plain == "".join(numbers))
+    if len(numbers) > 1 and plain == "".join(numbers):
+        return True
+    if not (joined.isdigit() and dialled):
+        return len(plain) >= _TAIL and plain == "".join(groups[-1:])
+    return len(plain) >= min(_TAIL_OF_PHONE, len(joined.lstrip("0")))
 
 
 def _amount(run: str, known: frozenset[str]) -> Iterator[Thing]:
@@ -267,6 +289,8 @@ def _times(goal: str, known: frozenset[str]) -> Iterator[Thing]:
 
 
 def _forms(word: str, known: frozenset[str]) -> frozenset[str]:
-    """A word and its stem, if they are known."""
+    """A word and its stem, if they are known; what has digits has none."""
+    if not word.isalpha():
+        return known & {word}
     stems = (word[:end] for end in range(max(3, len(word) - 3), len(word)))
     return known & {word, *stems, re.sub("y$", "i", word)}
