@@ -29,7 +29,7 @@ from docmem.errors import DocmemError, NotFound
 from docmem.index import Frequencies, filler_words, says_something
 from docmem.lexemes import lexemes
 from docmem.packet import Packet, Tokenizer, path_id
-from docmem.recall import ARM, KNOWLEDGE, Arm, Hit, Policies, about, by_recency, everywhere, fuse, telling
+from docmem.recall import ARM, KNOWLEDGE, Arm, Hit, Policies, about, by_recency, everywhere, fuse
 
 if TYPE_CHECKING:
     from docmem.filesearch import Passages
@@ -464,7 +464,7 @@ def _found(
         fresh = memory_hit(mine[hit.path], shelf.revision, now, mine[hit.path].text)
         return hit._replace(text=fresh.text, age=fresh.age, revision=fresh.revision)
 
-    return tuple(map(as_now, telling(fuse([arm], k=rules.weights.rrf_k))))
+    return tuple(map(as_now, fuse([arm], k=rules.weights.rrf_k)))
 
 
 @lru_cache(maxsize=8)

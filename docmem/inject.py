@@ -37,7 +37,7 @@ from docmem.index import Ask, Busy, Closed, Index, IndexFailed, Reader, Scope, S
 from docmem.listener import Listener, name_of
 from docmem.names import agent_name, tenant_name
 from docmem.packet import Packet, Tokenizer
-from docmem.recall import KNOWLEDGE, Policies, Question, answer, asking, of_recent, policies, telling
+from docmem.recall import KNOWLEDGE, Policies, Question, answer, asking, of_recent, policies
 from docmem.recorder import Recorder, given_now
 
 TURN_TIMEOUT = 0.2
@@ -591,7 +591,7 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
     found, degraded = of_recent(read.recent, rules, limit=_PREFERENCES), None
     if asked is not None:
         result = answer(asked, rules, read, nearby)
-        found = telling(result.hits)
+        found = result.hits
         # Without an embedder, searching words alone is what was chosen.
         degraded = None if vector is None and result.degraded == "no_embedder" else result.degraded
     return read.tenant, Gathered(

@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -240,8 +241,8 @@ def about(
     or "check" is none (evals/README.md). Of a memory it isn't enough where it stands everywhere in what is remembered,
     like the person's own name, unless such words are most of what the goal says, or half of it with a thing of parts
     among them: all may be about Porto. Three characters of Thai are no word yet: of these it takes two. What the goal
-    has `named` that has parts counts as one, and comes first; a year counts where the text itself says it: each memory
-    is found by its date, too.
+    has `named` that has parts counts as one, and what has it comes first and stays; a year counts where the text itself
+    says it: each memory is found by its date, too.
     """
     words = content.difference(*(thing.lexemes for thing in named))
     parted = sum(bool(thing.named_by(everywhere)) for thing in named)
@@ -261,7 +262,7 @@ def about(
         telling_apart = enough if hit.kind == "document" else enough_of_memory
         if matched > 1 or not telling_apart.isdisjoint(shared) or any(found - everywhere for found in names):
             (first if names else others).append(hit._replace(matched=matched))
-    return (*first, *others)
+    return (*first, *telling(others, beside=first))
 
 
 def _things(lexemes: frozenset[str]) -> int:
@@ -284,13 +285,13 @@ def everywhere(common: Frequencies) -> frozenset[str]:
     return frozenset(lexeme for lexeme, found in common.in_memories.items() if found > _EVERYWHERE * common.memories)
 
 
-def telling(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Without the hits that share less than half of the question's lexemes that the best one shares.
+def telling(hits: Sequence[Hit], *, beside: Sequence[Hit] = ()) -> tuple[Hit, ...]:
+    """Without the hits that share less than half of the words that the best one shares, of these or those `beside`.
 
     They make a long list of answers longer, and a prompt worse.
     """
-    most = max((hit.matched or 0 for hit in hits), default=0)
-    return tuple(hit for hit in hits if hit.cosine is not None or 2 * (hit.matched or 0) >= most)
+    most = max((hit.matched or 0 for hit in (*hits, *beside)), default=0)
+    return tuple(hit for hit in hits if 2 * (hit.matched or 0) >= most)
 
 
 def fuse(arms: Iterable[Arm], *, k: int) -> tuple[Hit, ...]:
@@ -352,12 +353,15 @@ def judge(hits: Sequence[Hit], weights: Weights, *, limit: int, used: Collection
 
 
 def _places(pool: Sequence[Hit], size: int) -> Iterator[float]:
-    """What the place of each hit counts, 1 for the first; those as relevant as the one before have its place."""
-    place = 0
-    for number, hit in enumerate(pool):
-        if hit.relevance != pool[place].relevance:
-            place = number
-        yield 1 - place / size
+    """What the place of each hit counts, 1 for the first; those that are as relevant share the mean of their places.
+
+    At the first of their places, five that are alike and fresh would stand before the one that is more relevant.
+    """
+    first = 0
+    for _, alike in groupby(pool, key=attrgetter("relevance")):
+        number = len(list(alike))
+        yield from repeat(1 - (first + (number - 1) / 2) / size, number)
+        first += number
 
 
 def by_recency(

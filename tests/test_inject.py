@@ -208,6 +208,21 @@ def test_of_experiments_alike_the_one_that_worked_is_shown_first(acme: Settings,
     assert shown(packet)[:2] == ["The zulu banner ran.", "The pink banner ran."]
 
 
+def test_what_a_goal_names_is_there_beside_fresh_memories_of_its_other_words(
+    acme: Settings, injector: Injector
+) -> None:
+    now = datetime.now(UTC)
+    booked = [
+        memory(f"Her hotel booking at {inn} was confirmed.", number=number, valid_from=now - timedelta(days=1 + number))
+        for number, inn in enumerate(("Sun", "Moon", "Star", "Bear", "Lion", "Swan"))
+    ]
+    others = [memory(f"Likes tea number {number}.", number=number) for number in range(12)]
+    named = "Invoice INV-2024-00173 is disputed."
+    serve(acme, *booked, *others, memory(named, valid_from=now - timedelta(days=30)))
+    for goal in ("My hotel booking: what about INV-2024-00173?", "hotel booking confirmed INV-2024-00173"):
+        assert named in shown(injector.packet("acme", "ana", goal)), goal
+
+
 def test_a_document_that_is_shown_in_full_is_not_shown_in_pieces_too(acme: Settings, injector: Injector) -> None:
     text = "\n\n".join(f"Refunds of kind {number}: {'ask before you pay. ' * 20}" for number in range(4)).encode()
     serve(acme, memory("Likes tea."), files={"knowledge/refunds.md": text, "procedures/strategy.md": b"Now: " + text})

@@ -87,7 +87,7 @@ def test_what_an_arm_finds_alike_has_one_rank_and_one_place() -> None:
     fused = fuse([Arm(tuple(hit(name, strength=strength, age=age) for name, strength, age in found), 1.0)], k=60)
     assert [(one.id, one.lexical_rank) for one in fused] == [("b", 1), ("a", 1), ("c", 3)]
     judged = judge([one._replace(importance=9 if one.id == "a" else 1) for one in fused], Weights(recency=0), limit=2)
-    assert [(one.id, one.place) for one in judged] == [("a", 1.0), ("b", 1.0)]
+    assert [(one.id, one.place) for one in judged] == [("a", 0.875), ("b", 0.875)]
     near = Arm((hit("a", cosine=0.5), hit("b", cosine=0.5), hit("c", cosine=0.4)), 1.0, "vector_rank")
     assert [one.vector_rank for one in fuse([near], k=60)] == [1, 1, 3]
 
@@ -191,9 +191,17 @@ def test_what_stands_everywhere_is_told_of_memories_alone_and_only_of_many() -> 
 
 
 def test_what_shares_little_beside_the_best_tells_a_prompt_nothing() -> None:
-    hits = [hit("a", matched=4), hit("b", matched=2), hit("c", matched=1), hit("d", cosine=0.9)]
-    assert [found.id for found in telling(hits)] == ["a", "b", "d"]
+    hits = [hit("a", matched=4), hit("b", matched=2), hit("c", matched=1)]
+    assert [found.id for found in telling(hits)] == ["a", "b"]
+    assert [found.id for found in telling(hits[1:], beside=hits[:1])] == ["b"]
     assert telling([]) == ()
+
+
+def test_what_is_most_relevant_stands_before_many_alike_that_are_fresh() -> None:
+    month = 30 * 86_400.0
+    right = hit("right", age=month, relevance=1.0)
+    fresh = [hit(f"fresh {number}", age=0.0, relevance=0.9) for number in range(6)]
+    assert judge([right, *fresh], Weights(), limit=5)[0].id == "right"
 
 
 def test_policies_out_of_a_garbage_row_are_the_defaults() -> None:
