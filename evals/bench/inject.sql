@@ -65,7 +65,7 @@ CREATE EXTENSION IF NOT EXISTS btree_gin;
 CREATE INDEX bench_words ON docmem.memory USING gin (tenant_id, tsv);
 
 -- name: analyze
-ANALYZE;
+VACUUM (ANALYZE);
 
 -- name: bare
 SELECT id, path, revision, text FROM docmem.memory WHERE tenant_id = %(tenant)s AND id = %(id)s;
