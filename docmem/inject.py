@@ -378,7 +378,7 @@ class Injector:
             self._touch()
         except Busy:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it is, it is so for all; and it is raised again
             self._shut_all(error)
             raise
 
@@ -390,7 +390,7 @@ class Injector:
         """Connect anew, and ask for next to nothing."""
         try:
             reader.read(_NOBODY_THERE, Index.tenant, seconds=max(_TRYING, self._timeout))
-        except Exception as error:
+        except DocmemError as error:
             if _is_outage(error):
                 reader.reset()
             raise
