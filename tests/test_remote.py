@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -244,6 +246,28 @@ def test_an_origin_that_does_not_answer_is_not_taken(
         assert "\n  " in failed.err
         assert remotes.url(repo.git_dir) == before
         write(repo, f"knowledge/{len(str(before))}.md")
+
+
+def test_git_that_dies_of_a_signal_while_it_asks_is_an_origin_that_cannot_be_used(
+    settings: Settings, tenant: str, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git dies of SIGPIPE where a transport's helper is gone before it was told anything: a race, made certain here."""
+    real = shutil.which("git")
+    dying = tmp_path / "bin" / "git"
+    dying.parent.mkdir()
+    dying.write_text(
+        f"""#!/bin/sh
+case " $* " in *" ls-remote "*) echo "git: 'remote-nosuch' is not a git command." >&2; kill -PIPE $$ ;; esac
+exec {real} "$@"
+"""
+    )
+    dying.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{dying.parent}:{os.environ['PATH']}")
+    failed = shell("remote", "acme", "nosuch://host/acme.git")
+    assert failed.code == 1
+    assert "nosuch://host/acme.git can't be used: git: 'remote-nosuch' is not a git command." in failed.err
+    assert "to try: git ls-remote" in failed.err
+    assert remotes.url(repository.open(settings, tenant).git_dir) is None
 
 
 def test_a_password_in_a_url_is_not_printed(settings: Settings, tenant: str, shell: Shell) -> None:

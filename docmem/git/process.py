@@ -65,19 +65,20 @@ def run_for_person(
     *arguments: str,
     stdin: bytes | None = None,
     index: Path | None = None,
-    ok: tuple[int, ...] = (0,),
+    ok: tuple[int, ...] | None = (0,),
     timeout: float | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command in `folder` with its user's own configuration and keys. Raises `GitError`, `TryAgain`.
 
-    `index`: instead of the work tree's own. `timeout`: seconds, for what goes over a network.
+    `index`: instead of the work tree's own. `ok` None: the caller looks at how it ended, be it by a signal.
+    `timeout`: seconds, for what goes over a network.
     `variables`: added to the environment.
     """
     more = dict(variables or {}) | ({"GIT_INDEX_FILE": str(index)} if index is not None else {})
     command = ["git", "-C", str(folder), "--literal-pathspecs", *arguments]
     done = _completed(command, person_environment() | more, stdin, timeout)
-    if done.returncode not in ok:
+    if ok is not None and done.returncode not in ok:
         raise GitError(f"git {arguments[0]} failed in {folder} (exit {done.returncode}): {words_of(done)}")
     return done
 

@@ -99,14 +99,14 @@ def push(git_dir: Path, at: str, *, new: str, old: str | None, quarantine: Mappi
     objects = {key: value for key, value in (quarantine or {}).items() if key != "GIT_QUARANTINE_PATH"}
     lease = f"--force-with-lease={MAIN}:{old or ''}"
     done = _asked(
-        git_dir, at, "push", "--quiet", "--no-verify", lease, at, f"{new}:{MAIN}", ok=(0, 1, 128), variables=objects
+        git_dir, at, "push", "--quiet", "--no-verify", lease, at, f"{new}:{MAIN}", raises=False, variables=objects
     )
     if done.returncode == 0:
         return True
     now = tip(git_dir, at)
     if now == old and any(word in done.stderr for word in _RACE):
         return False  # somebody else's push holds the ref this moment
-    if now == old and done.returncode == 128:
+    if now == old and done.returncode != 1:
         raise _told(git_dir, at, done)
     if now == old:
         raise GitError(f"{shown(at)} did not take a commit: {_words(at, done)}", hint="see what it says; run it again")
@@ -114,16 +114,17 @@ def push(git_dir: Path, at: str, *, new: str, old: str | None, quarantine: Mappi
 
 
 def _asked(
-    git_dir: Path, at: str, *arguments: str, ok: tuple[int, ...] = (0,), variables: Mapping[str, str] | None = None
+    git_dir: Path, at: str, *arguments: str, raises: bool = True, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     more = {"LC_ALL": "C.UTF-8", **(variables or {})}  # what git says is read below
     try:
-        done = run_for_person(git_dir, *_QUIET, *arguments, ok=tuple(range(256)), timeout=SECONDS, variables=more)
+        # Where a transport's helper is gone before git has said a word to it, git dies of SIGPIPE.
+        done = run_for_person(git_dir, *_QUIET, *arguments, ok=None, timeout=SECONDS, variables=more)
     except TryAgain:
         raise OriginAway(
             f"{shown(at)} did not answer in {SECONDS:.0f} s", hint="see whether it is up; then run it again"
         ) from None
-    if done.returncode not in ok:
+    if raises and done.returncode != 0:
         raise _told(git_dir, at, done)
     return done
 
