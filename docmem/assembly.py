@@ -55,6 +55,11 @@ class Request:
     """Documents that were asked for by paths that no repo can have; nothing is looked for there."""
 
     @property
+    def whom(self) -> tuple[str, str]:
+        """Tenant and subject."""
+        return self.tenant, self.subject
+
+    @property
     def recalls(self) -> bool:
         """Whether somebody wants what recall gives."""
         return not _SEARCHED.isdisjoint(self.blocks)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from docmem import threads
 
@@ -67,15 +67,17 @@ Try = Callable[[], str | None]
 class _Failing:
     why: str
     again: Try
-    failures: int = 0
+    of: set[Hashable] = field(default_factory=set)
+    """Who met the failures in a row, each once."""
 
 
 class Breakers:
     """Breakers by key that nobody has to try: what failed is tried aside, and its breaker closes once that goes well.
 
     Each opens after `failures` in a row. The key None is what all the others need: while it is open so are they, and
-    it alone is tried. One thread for all of them, which tries one after another and then rests for `pause` seconds; it
-    is there for as long as one is open. The last `size` keys that failed are known. Safe between threads.
+    it alone is tried. One thread for all of them, which tries one after another, at once and then with a rest of
+    `pause` seconds; it is there for as long as one is open. The last `size` keys that failed are known. Safe between
+    threads.
     """
 
     def __init__(self, *, pause: float, failures: int = 2, size: int = 4_096) -> None:
@@ -87,35 +89,43 @@ class Breakers:
         self._running = False
         self._stop = threading.Event()
 
-    def shut(self, key: Hashable, again: Try | None = None) -> str | None:
-        """Why `key` isn't to be asked now; None where it is. `again`: what is tried next instead of what failed.
+    def shut(self, *keys: Hashable, again: Try | None = None) -> str | None:
+        """Why one of `keys` isn't to be asked now; None where they are. `again`: what is tried next instead of what
+        failed.
 
         With what was refused last, one who asks for what can't be had keeps nobody else out.
         """
         if not self._failing:
             return None
         with self._lock:
-            for each in (None, key):
-                failing = self._failing.get(each)
-                if failing is not None and failing.failures >= self._limit:
-                    if again is not None and each == key:
+            why = None
+            for key in (None, *keys):
+                failing = self._failing.get(key)
+                if failing is not None and self._is_open(failing):
+                    if again is not None and key is not None:
                         failing.again = again
-                    self._start()
-                    return failing.why
-        return None
+                    why = why or failing.why
+            if why is not None:
+                self._start()
+            return why
 
-    def failed(self, key: Hashable, why: str, again: Try) -> bool:
-        """It failed; whether that opened it."""
+    def failed(self, key: Hashable, why: str, again: Try, *, by: Hashable = None, surely: bool = False) -> bool:
+        """It failed; whether that opened it, as it does at once where it fails `surely`.
+
+        `by`: who met it, where one of them alone tells nothing of the others: then those who differ are counted.
+        """
         with self._lock:
             failing = self._failing.setdefault(key, _Failing(why, again))
+            was_open = self._is_open(failing)
             failing.why, failing.again = why, again
-            failing.failures += 1
+            if not was_open:
+                failing.of |= {object() for _ in range(self._limit)} if surely else {object() if by is None else by}
             if len(self._failing) > self._size:
                 del self._failing[next(each for each in self._failing if each is not None)]
-            if failing.failures < self._limit:
+            if not self._is_open(failing):
                 return False
             self._start()
-            return failing.failures == self._limit
+            return not was_open
 
     def failing(self, key: Hashable) -> bool:
         """Whether it failed when it was asked last."""
@@ -137,7 +147,7 @@ class Breakers:
             self._running = threads.aside(self._run, name="docmem-recover") is not None
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pause):
+        while not self._stop.is_set():
             for key in self._open():
                 began = time.monotonic()
                 if not self._closes(key) and self._stop.wait(min(self._pause, _REST * (time.monotonic() - began))):
@@ -146,14 +156,18 @@ class Breakers:
                 if not self._opened():
                     self._running = False
                     return
+            self._stop.wait(self._pause)
 
     def _open(self) -> list[Hashable]:
         with self._lock:
             return self._opened()
 
     def _opened(self) -> list[Hashable]:
-        opened = [key for key, failing in self._failing.items() if failing.failures >= self._limit]
+        opened = [key for key, failing in self._failing.items() if self._is_open(failing)]
         return [None] if None in opened else opened
+
+    def _is_open(self, failing: _Failing) -> bool:
+        return len(failing.of) >= self._limit
 
     def _closes(self, key: Hashable) -> bool:
         """Try one again, unless it closed meanwhile, or all of them opened."""

@@ -23,7 +23,7 @@ SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cach
 -- name: set_turn
 -- The same for a turn, which waits for no lock and for no statement longer than it would for the answer.
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
-       set_config('lock_timeout', %(limit)s, true), set_config('statement_timeout', %(limit)s, true);
+       set_config('lock_timeout', %(lock)s, true), set_config('statement_timeout', %(limit)s, true);
 
 -- name: one_view
 -- Each statement would see what was committed before it: a packet with the profile of one commit and the memories of

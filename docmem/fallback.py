@@ -240,21 +240,19 @@ class Fallback:
     def packet(self, request: Request, *, wait: float, tokenizer: Tokenizer | None = None) -> Packet | None:
         """A packet with `degraded` = `files`; None where there is no such repo, or it isn't read within `wait` seconds.
 
-        Documents that aren't read by then are missing in it, those of the tenant and those asked for by their path.
+        Documents that aren't read by then are missing in it, those of the tenant and those asked for by their path. All
+        of it is read aside by then: the first turn of a person that can't wait has no memory, and the next one has.
         """
         if not (self._settings.tenants / f"{request.tenant}.git").is_dir():
             return None
         if self._pid != os.getpid():  # what was being read at a fork is read in the parent
             self._begin()
         deadline = time.monotonic() + _SHARE * wait
-        head = self._head(request.tenant, deadline)
+        head = self._head(request, deadline)
         if head is None:
             return None
-        tenant, subject = request.tenant, request.subject
-        ground = self._read(("ground", tenant), head, lambda: ground_at(self._settings, tenant), deadline)
-        key = "subject", tenant, subject
-        old = self._last(key)
-        shelf = self._read(key, head, lambda: _seen_shelf(self._settings, request, old), deadline, keep=KEEP_SECONDS)
+        tenant = request.tenant
+        ground, shelf = self._ground(request, head, deadline), self._shelf(request, head, deadline)
         if ground is None or shelf is None:
             return None
         library = self._library(tenant, ground, deadline) if request.searches else None
@@ -269,13 +267,22 @@ class Fallback:
         self._packets.put(request.key, (made_of, replace(made, cached=True)))
         return made
 
-    def _head(self, tenant: str, deadline: float) -> str | None:
-        known = self._heads.get(tenant)
+    def _head(self, request: Request, deadline: float) -> str | None:
+        known = self._heads.get(request.tenant)
         if known is not None:
             return known
-        loaded = self._read("git", "loaded", _load, deadline)
-        if loaded is None:
-            return None
+
+        def make() -> Page:
+            loaded = _load()
+            head = self._head_now(request.tenant)
+            if head is not None:
+                self._ground(request, head, 0.0)
+                self._shelf(request, head, 0.0)
+            return loaded
+
+        return self._head_now(request.tenant) if self._read("git", "loaded", make, deadline) is not None else None
+
+    def _head_now(self, tenant: str) -> str | None:
         from docmem import git
 
         try:
@@ -285,6 +292,20 @@ class Fallback:
         if head is not None:
             self._heads.put(tenant, head)
         return head
+
+    def _ground(self, request: Request, head: str, deadline: float) -> Ground | None:
+        def make() -> Ground:
+            ground = ground_at(self._settings, request.tenant)
+            if request.searches:
+                self._library(request.tenant, ground, 0.0)
+            return ground
+
+        return self._read(("ground", request.tenant), head, make, deadline)
+
+    def _shelf(self, request: Request, head: str, deadline: float) -> Shelf | None:
+        key = "subject", request.tenant, request.subject
+        old = self._last(key)
+        return self._read(key, head, lambda: _seen_shelf(self._settings, request, old), deadline, keep=KEEP_SECONDS)
 
     def _library(self, tenant: str, ground: Ground, deadline: float) -> Library | None:
         key = "library", tenant

@@ -55,6 +55,8 @@ thread that connected ends: of 900 children forked then 6 hung in their first co
 a thread that stayed none.
 """
 
+_WHO = "who holds or takes it: SELECT pid, usename, query FROM pg_stat_activity, in that database; see: docmem status"
+
 _LEAST = 0.01
 """Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
 
@@ -72,9 +74,19 @@ class IndexFailed(DocmemError):
 class Slow(ServerUnavailable):
     """Postgres answers, and took too long for this: another tenant's read may well be in time."""
 
+    code = "slow"
+
+
+class Locked(Slow):
+    """Postgres answers, and somebody holds a lock: of what is only read on a whole table, so that all wait for it."""
+
+    code = "locked"
+
 
 class Busy(Slow):
     """Postgres answers, and what was asked had to wait for others, or there was no time left to ask: nobody's fault."""
+
+    code = "busy"
 
 
 class Closed(DocmemError):
@@ -542,10 +554,12 @@ class Reader:
                 raise Busy("there was no time left to ask Postgres")
             try:
                 found = _in_one_view(connection, tenant, work, deadline)
-            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
+            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
                 self._answered = time.monotonic()
-                kind = Slow if left > waited else Busy  # who had to wait for others had too little time
-                raise kind(f"no answer from Postgres within {left:.2g} s", hint="see: docmem status") from None
+                kind = Locked if isinstance(error, psycopg.errors.LockNotAvailable) else Slow
+                if left <= waited:  # who had to wait for others had too little time
+                    kind = Busy
+                raise kind(f"no answer from Postgres within {left:.2g} s", hint=_WHO) from None
         self._answered = time.monotonic()
         return found
 

@@ -16,7 +16,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from docmem.embedding import Embedder, QueryVector, QueryVectors
 from docmem.errors import DocmemError, InputError, InvalidName, RoleRefused
 from docmem.events import Observer, PacketMade
 from docmem.fallback import Fallback
-from docmem.index import Ask, Busy, Closed, Index, IndexFailed, Reader, Scope, Slow, recent
+from docmem.index import Ask, Busy, Closed, Index, IndexFailed, Locked, Reader, Scope, Slow, recent
 from docmem.listener import Listener, name_of
 from docmem.names import agent_name, tenant_name
 from docmem.packet import Packet, Tokenizer
@@ -63,6 +63,9 @@ _RETRY_SECONDS = 0.5
 _TRYING = 2.0
 """Seconds for a try aside: a connection that is made while the machine is busy takes longer than a turn waits."""
 
+_UNFIT_SECONDS = 5.0
+"""For which an embedder whose vectors don't fit a tenant's isn't asked for that one again."""
+
 _SPARE = 0.03
 """Seconds past `timeout` that a turn still waits for the files."""
 
@@ -73,6 +76,14 @@ _QUICKLY = 0.25
 """Share of `timeout` for the number of a run, and for whatever is asked right after a failure: the two stand in one
 turn, and a server that is well answers in a fraction of it."""
 
+_SAME_TURN = 0.1
+"""Seconds within which a packet follows the number of its run: what that took, the packet has the less."""
+
+_run_counted: contextvars.ContextVar[tuple[float, float]] = contextvars.ContextVar(
+    "docmem_counted", default=(-1e9, 0.0)
+)
+"""When a run was counted last in this turn's context, and for how long."""
+
 _THREADS = 16
 """Turns of asynchronous callers at once."""
 
@@ -82,7 +93,11 @@ _NOBODY_THERE = f"nobody-{secrets.token_hex(16)}"
 """A tenant that isn't there: what fails for it is no tenant's matter."""
 
 _TABLES = ("tables",)
-"""Opens where packets fail one after another, whosever they are, and shuts nobody out: is it the tables of all?"""
+"""Opens where packets of several tenants fail one after another, or one subject's do, and shuts nobody out: is it the
+tables of all? That is found out at once, aside."""
+
+_RUNS = ("runs",)
+"""Opens where the runs of several tenants can't be counted, one after another: whosever they are, the table is one."""
 
 _NOBODY = "?"
 """Stands in the log for what can't be a tenant's name."""
@@ -160,6 +175,7 @@ class Injector:
         """Begin with nothing kept, nothing heard and nothing to record; the parent's goes on with the parent."""
         self._cache: Cache[tuple[object, ...], _Kept] = Cache(_CACHED, weigh=_bytes, most=_CACHED_BYTES)
         self._rules: Cache[str, _Rules] = Cache(_TENANTS)
+        self._unfit: Cache[str, bool] = Cache(_TENANTS, ttl=_UNFIT_SECONDS)
         self._last_rules: _Rules | None = None
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
@@ -201,7 +217,9 @@ class Injector:
         `run` (see `next_run`) what the last runs were given stands behind the rest, and `docmem trace` tells afterwards
         what this one was given; `consumed` False: it is only traced. Never raises; see `Packet.degraded`: `no_embedder`
         (configured, and not installed, or its vectors don't serve yet), `embedder_failed`, `files` (Postgres is away,
-        this is from the local repo), or, with an empty text, the code of what failed.
+        this is from the local repo; the first turn of a person may be without that, too, while it is read), or, with an
+        empty text, the code of what failed: `server_unavailable` (Postgres is away), `locked` (it isn't, and somebody
+        holds a table), `slow` and `busy` (it took too long, for this or for what came before), or another.
         """
         return self._turn(time.monotonic(), tenant, subject, goal, agent, run, blocks, documents, topics, consumed)
 
@@ -244,20 +262,28 @@ class Injector:
         For hosts that don't number their runs. One write, which waits for no disk, and for a quarter of `timeout` at
         most: a packet is still to be made in the same turn. Never raises. A tenant that was never synced has no runs.
         """
+        began = time.monotonic()
+        try:
+            return self._next_run(tenant, agent)
+        finally:
+            ended = time.monotonic()
+            _run_counted.set((ended, ended - began))
+
+    def _next_run(self, tenant: str, agent: str | None) -> int | None:
         key: tuple[str, ...] = ()
         try:
             tenant_name(tenant)
             name = agent_name("default" if agent is None else agent)
-            if self._closed or self._counting.shut(tenant) or self._counting.shut(("runs", tenant)):
+            if self._closed or self._counting.shut(tenant, _RUNS, ("runs", tenant)):
                 return None
             key = "runs", tenant
             run = self._count(tenant, name)
-            self._counting.succeeded(key)
+            self._counting.succeeded(_RUNS, key)
             return run
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
             _log.warning("a run goes without a number: %s", _code(error))
             if key:
-                self._note_failure(self._counting, key, error, _again(lambda: self._count(tenant, name)))
+                self._note_uncounted(tenant, name, error)
             return None
 
     def _count(self, tenant: str, agent: str) -> int | None:
@@ -313,7 +339,8 @@ class Injector:
                 tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents, topics=topics
             )
             number = request.run
-            made = self._guarded(request, began)
+            counted, took = _run_counted.get()
+            made = self._guarded(request, began - took if began - counted < _SAME_TURN else began)
             if request.impossible:
                 _log.warning("%d documents of a packet are left out: no repo can have their paths", request.impossible)
                 made = replace(made, omitted=made.omitted + request.impossible)
@@ -328,47 +355,65 @@ class Injector:
         if self._closed:
             raise Closed("this injector was closed", hint="make another, or close it later")
         again = _again(lambda: self._fresh(request, time.monotonic()))
-        why = self._breakers.shut(request.tenant, again)
+        why = self._breakers.shut(request.tenant, request.whom, again=again)
         if why is not None:
             return self._instead(request, why, wait=0.0)
         kept = self._kept(request)
         if kept is not None:
             return kept
-        # What failed just now may have been the number of this turn's run, which took its share of the time.
-        ends = began + self._timeout + _SPARE - (_QUICKLY * self._timeout if self._breakers.failing(None) else 0.0)
+        ends = began + self._timeout + _SPARE
         try:
             made = self._fresh(request, began)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
             code = self._said(error)
-            self._note_failure(self._breakers, request.tenant, error, again)
+            self._note_failure(request, error, again)
             return self._instead(request, code, wait=max(0.0, ends - time.monotonic()))
-        self._breakers.succeeded(None, _TABLES, request.tenant)
+        self._breakers.succeeded(None, _TABLES, request.tenant, request.whom)
         self._warned = False
         return made
 
-    def _note_failure(self, breakers: Breakers, key: Hashable, error: Exception, again: Try) -> None:
-        """What fails for one is shut out alone: its rows are garbage, or too many. A server that is away is so for all.
+    def _note_failure(self, request: Request, error: Exception, again: Try) -> None:
+        """A server that is away, or a table that somebody locks, is so for all. What fails otherwise may be the rows of
+        one subject, garbage or too many, or all of its tenant's.
 
         That all connections are in use is nobody's fault.
         """
         if isinstance(error, Busy):
             return
-        if not _is_outage(error):
-            if breakers is self._breakers:
-                breakers.failed(_TABLES, _code(error), _again(self._try_tables))
-            breakers.failed(key, _code(error), again)
-            self._cache.drop(lambda cached, _: cached[0] == key)
-        elif breakers is self._breakers:
+        if _is_outage(error):
             self._shut_all(error)
-        else:
-            breakers.failed(None, _code(error), _again(partial(self._try_server, self._writer)))
+            return
+        tenant, subject = request.whom
+        why, tables = _code(error), _again(self._try_tables)
+        if isinstance(error, Locked):
+            self._shut_all(error)
+            self._breakers.failed(_TABLES, why, tables, surely=True)
+            return
+        opened = self._breakers.failed(request.whom, why, again)
+        self._breakers.failed(_TABLES, why, tables, by=tenant, surely=opened)
+        # Who fails alone shuts the tenant only where nobody else of it was answered meanwhile.
+        alone = opened and self._breakers.failing(tenant)
+        self._breakers.failed(tenant, why, again, by=subject, surely=alone)
+        self._cache.drop(lambda key, _: key[0] == tenant)
 
-    def _shut_all(self, error: Exception) -> None:
+    def _note_uncounted(self, tenant: str, agent: str, error: Exception) -> None:
+        """A run couldn't be counted: by a tenant's own lock, or a table's, or because Postgres is away."""
+        if isinstance(error, Busy):
+            return
+        if _is_outage(error) and self._counting is self._breakers:
+            self._shut_all(error)
+        elif _is_outage(error):
+            self._counting.failed(None, _code(error), _again(partial(self._try_server, self._writer)))
+        else:
+            self._counting.failed(("runs", tenant), _code(error), _again(lambda: self._count(tenant, agent)))
+            nobodys = _again(lambda: self._count(_NOBODY_THERE, agent))
+            self._counting.failed(_RUNS, _code(error), nobodys, by=tenant)
+
+    def _shut_all(self, error: Exception, *, surely: bool = False) -> None:
         """Note what fails whoever asks."""
-        if self._breakers.failed(None, _code(error), _again(self._try_index)):
+        again = _again(self._try_anew if _is_outage(error) else self._try_index)
+        if self._breakers.failed(None, _code(error), again, surely=surely):
             self._cache.clear()
-            if _is_outage(error):
-                self._reader.reset()
 
     # ------------------------------------------------------------------------- what is tried aside, for no turn to wait
 
@@ -379,8 +424,12 @@ class Injector:
         except Busy:
             raise
         except Exception as error:  # whatever it is, it is so for all; and it is raised again
-            self._shut_all(error)
+            self._shut_all(error, surely=True)
             raise
+
+    def _try_anew(self) -> None:
+        self._reader.reset()
+        self._try_index()
 
     def _try_index(self) -> None:
         self._try_server(self._reader)
@@ -434,15 +483,26 @@ class Injector:
         ends = began + self._timeout
         if self._vectors is not None and request.goal and request.searches:
             ends = began + self._whole
-            vector = self._vectors(request.goal, within=ends - _RESERVED - time.monotonic())
+            if len(self._unfit) and self._unfit.get(request.tenant):
+                vector = QueryVector(degraded="embedder_failed")
+            else:
+                vector = self._vectors(request.goal, within=ends - _RESERVED - time.monotonic())
         mark = self._listener.mark()
         at_most = _QUICKLY * self._timeout if self._breakers.failing(None) else self._timeout
         made, channel = self._made(request, vector, seconds=max(0.0, min(at_most, ends - time.monotonic())))
         if self._reader is self._writer:  # what the primary says that a replica doesn't have yet would be kept for long
             self._listener.start()
+        if made.degraded == "embedder_failed" and vector is not None and vector.vector:
+            self._note_unfit(request)
         if made.degraded is None:
             self._keep(request, made, channel, mark)
         return made
+
+    def _note_unfit(self, request: Request) -> None:
+        """The embedder answered, and not as it did for this tenant's texts: its other tenants may be as it is now."""
+        self._unfit.put(request.tenant, True)
+        if self._vectors is not None and request.goal:
+            self._vectors.forget(request.goal)
 
     def _made(self, request: Request, vector: QueryVector | None, *, seconds: float) -> tuple[Packet, str | None]:
         """A packet of the index, and the key of the tenant's channel."""
@@ -524,7 +584,7 @@ class Injector:
         )
         try:
             self._observe(event)
-        except Exception as error:  # noqa: BLE001 an observer is the host's, and no reason to lose a turn
+        except (Exception, SystemExit) as error:  # noqa: BLE001 an observer is the host's, and no reason to lose a turn
             _log.error("the observer failed: %s", type(error).__name__)
 
 
@@ -535,7 +595,7 @@ class _TokenizerFailed(Exception):
 def _counted(tokenizer: Tokenizer, text: str) -> int:
     try:
         tokens = operator.index(tokenizer(text))
-    except Exception as error:  # noqa: BLE001 it is the host's
+    except (Exception, SystemExit) as error:  # noqa: BLE001 it is the host's
         raise _TokenizerFailed(type(error).__name__) from None
     if tokens < 0:
         raise _TokenizerFailed(f"{tokens} tokens")

@@ -40,6 +40,7 @@ from docmem_sync import status
 from docmem_sync.sync import sync_tenant
 
 TENANT = "acme"
+OTHERS = tuple(f"other-{number}" for number in range(19))
 TURN_MS, EMBEDDED_TURN_MS, LATER_MS, BACK_MS = 250.0, 350.0, 1.0, 5_000.0
 REFUSED_MS = 20.0
 """Of a burst: a turn without memory that took less than that didn't wait for it, so memory was shut out."""
@@ -68,10 +69,10 @@ class Figures:
         return self.slowest_ms <= self.bound_ms and later and back and self.status_told is not False
 
 
-def fill(settings: Settings) -> None:
+def fill(settings: Settings, tenant: str) -> None:
     """A tenant with one memory, served."""
-    repo = repository.create(settings, TENANT)
-    subject = names.subject_of_id(TENANT, "ana")
+    repo = repository.create(settings, tenant)
+    subject = names.subject_of_id(tenant, "ana")
     memory_id = "0123456789abcdef"
     memory = Memory(
         id=memory_id,
@@ -84,7 +85,7 @@ def fill(settings: Settings) -> None:
     )
     with repo.locked():
         repo.commit(repo.head(), {memory.path: files.render_memory(memory)}, message="fill", now=datetime.now(UTC))
-    sync_tenant(settings, TENANT)
+    sync_tenant(settings, tenant)
 
 
 def send(settings: Settings, number: int) -> None:
@@ -202,15 +203,17 @@ def wait(condition: Callable[[], bool], *, seconds: float = 60.0) -> float:
     return (time.monotonic() - started) * 1000
 
 
-def timed(injector: Injector, seconds: float) -> tuple[list[float], list[Packet]]:
-    """Milliseconds and packets of turns for so long, each a run with a goal of its own, some 200 a second."""
+def timed(injector: Injector, seconds: float, tenants: Sequence[str] = (TENANT,)) -> tuple[list[float], list[Packet]]:
+    """Milliseconds and packets of turns for so long, each a run with a goal of its own, some 200 a second; of one
+    tenant after the other."""
     times: list[float] = []
     packets: list[Packet] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         started = time.perf_counter()
-        run = injector.next_run(TENANT)
-        packets.append(injector.packet(TENANT, "ana", f"Porto, asked for the {len(times)}th time", run=run))
+        tenant = tenants[len(times) % len(tenants)]
+        run = injector.next_run(tenant)
+        packets.append(injector.packet(tenant, "ana", f"Porto, asked for the {len(times)}th time", run=run))
         times.append((time.perf_counter() - started) * 1000)
         time.sleep(0.005)
     return times, packets
@@ -222,13 +225,15 @@ def tells(settings: Settings) -> bool:
     return "error" in found["server"] or any("error" in row for row in found["tenants"])
 
 
-def postgres_fault(settings: Settings, name: str, *, seconds: float, files: bool = False) -> Figures:
-    """One fault of Postgres; with `files` these serve meanwhile, which takes its time."""
+def postgres_fault(
+    settings: Settings, name: str, *, seconds: float, files: bool = False, tenants: Sequence[str] = (TENANT,)
+) -> Figures:
+    """One fault of Postgres, met by `tenants`; with `files` these serve meanwhile, which takes its time."""
     with Injector(settings, files=files) as injector:
         wait(lambda: good(injector.packet(TENANT, "ana", "Porto")))
         wait(lambda: injector.next_run(TENANT) is not None)
         with FAULTS[name](settings):
-            times, packets = timed(injector, seconds)
+            times, packets = timed(injector, seconds, tenants)
             told = None if name in UNTOLD else tells(settings)
         back = wait(lambda: good(injector.packet(TENANT, "ana", "Porto")) and injector.next_run(TENANT) is not None)
     told = told is not False and not tells(settings)
@@ -236,7 +241,7 @@ def postgres_fault(settings: Settings, name: str, *, seconds: float, files: bool
         ms for ms, packet in zip(times[4:], packets[4:], strict=True) if packet.degraded not in {None, "files"}
     )
     return Figures(
-        fault=f"{name}, files serve" if files else name,
+        fault=name + (", files serve" if files else "") + (f", {len(tenants)} tenants" if len(tenants) > 1 else ""),
         slowest_ms=round(max(times), 2),
         later_p50_ms=round(later[len(later) // 2], 4) if later else None,
         later_p99_ms=round(later[len(later) * 99 // 100], 4) if later else None,
@@ -364,8 +369,11 @@ def main() -> int:
         root.chmod(0o755)  # run by root, Postgres gets a user of its own, which has to reach its data
         settings = Settings(root=root, embedding_model="none", secret="for faults")
         try:
-            fill(settings)
+            for tenant in (TENANT, *OTHERS):
+                fill(settings, tenant)
             found += [postgres_fault(settings, name, seconds=seconds) for name in FAULTS]
+            for name in ("memory locked", "trace locked"):
+                found.append(postgres_fault(settings, name, seconds=seconds, tenants=(TENANT, *OTHERS)))
             found.append(postgres_fault(settings, "stopped (SIGSTOP)", seconds=seconds, files=True))
             for fault in ("hangs", "500", "429", "wrong dimension", "NaN"):
                 found.append(provider_fault(settings, fault, seconds=seconds))

@@ -212,6 +212,16 @@ def test_what_many_ask_for_at_once_is_there_at_their_next_turn(settings: Setting
     assert all(turns())
 
 
+def test_a_turn_that_cant_wait_has_all_of_it_read_for_the_next(settings: Settings, files: Fallback) -> None:
+    keep(settings, memory("Likes tea."), files={"knowledge/tea.md": b"# Tea\n\nTea is served at five.\n"})
+    asked = requested("acme", "ana", "tea", agent=None, run=None, blocks=None, documents=())
+    assert files.packet(asked, wait=0) is None
+    wait_until(lambda: not files._reading)
+    made = files.packet(asked, wait=0)
+    assert made is not None
+    assert [span.path.partition("/")[0] for span in made.spans] == ["subjects", "knowledge"]
+
+
 def test_a_tenant_without_a_repo_has_no_packet(settings: Settings, files: Fallback) -> None:
     asked = requested("nobody", "ana", "tea", agent=None, run=None, blocks=None, documents=())
     assert files.packet(asked, wait=60) is None

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -19,7 +20,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from docmem import db, postgres, repository, trace
+from docmem import db, inject, postgres, repository, trace
 from docmem.cache import Cache
 from docmem.config import Settings
 from docmem.embedding import Embedder
@@ -349,6 +350,26 @@ def test_an_embedder_finds_what_words_dont_and_its_failure_is_said(acme: Setting
         assert (shown(packet), packet.degraded) == (["Has a brew kit."], "embedder_failed")
 
 
+def test_an_embedder_of_another_dimension_is_asked_no_more_than_one_that_fails_and_heals(
+    acme: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Changed(Axes):
+        def query(self, text: str) -> list[float]:
+            asked.append(text)
+            return super().query(text)
+
+    monkeypatch.setattr(inject, "_UNFIT_SECONDS", 0.2)
+    put(acme, "acme", {one.path: render_memory(one) for one in [memory("Likes infusion.")]})
+    sync_tenant(acme, "acme", embedder=Axes())
+    with patient(acme, changed := Changed(5)) as injector:
+        assert [injector.packet("acme", "ana", "tea").degraded for _ in range(4)] == ["embedder_failed"] * 4
+        assert asked == ["tea"]
+        changed.dimension = 4
+        wait_until(lambda: shown(injector.packet("acme", "ana", "tea")) == ["Likes infusion."])
+
+
 def test_an_embedder_that_hangs_leaves_the_words(acme: Settings) -> None:
     class Hanging(Axes):
         go = threading.Event()
@@ -430,7 +451,7 @@ def test_a_locked_table_holds_up_no_longer_than_reading_may(acme: Settings) -> N
         psycopg.connect(str(acme.owner_dsn)) as owner,
     ):
         owner.execute("LOCK docmem.memory")
-        assert injector.packet("acme", "ana", "Porto") == Packet(degraded="server_unavailable")
+        assert injector.packet("acme", "ana", "Porto") == Packet(degraded="locked")
         owner.rollback()
         wait_until(lambda: shown(injector.packet("acme", "ana", "Porto")) == ["Plans Porto."])
 
@@ -688,6 +709,27 @@ def test_an_observer_is_told_counts_and_its_fault_costs_no_turn(acme: Settings) 
     assert (event.tenant, event.run, event.items, event.candidates, event.empty) == ("acme", 3, 1, 1, False)
     assert "Porto" not in str(event)
     assert subject() not in str(event)
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_nothing_of_the_hosts_ends_a_turn_but_who_stops_it(acme: Settings, error: type[BaseException]) -> None:
+    def observe(event: PacketMade, /) -> None:
+        raise error
+
+    def count(text: str) -> int:
+        raise error
+
+    class Ends(Axes):
+        def query(self, text: str) -> list[float]:
+            raise SystemExit
+
+    serve(acme, memory("Plans Porto."))
+    with (
+        Injector(acme, timeout=30, embedder=Ends(), observe=observe, tokenizer=count, files=False) as injector,
+        pytest.raises(error) if error is not SystemExit else nullcontext(),
+    ):
+        packet = injector.packet("acme", "ana", "Porto")
+        assert (shown(packet), packet.degraded) == (["Plans Porto."], "embedder_failed")
 
 
 def test_a_read_only_replica_serves_and_what_was_given_is_written_to_the_primary(acme: Settings) -> None:

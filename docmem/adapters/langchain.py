@@ -84,9 +84,19 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Note that something was said, so that it is consolidated once the conversation goes quiet."""
-        whom = self._whom(runtime)
+        try:
+            self._note(self._whom(runtime), state)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 what was answered isn't lost to what is noted about it
+            _log.error("a run is not consolidated: %s", type(error).__name__)
+        return None
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """`after_agent`: it only puts a job into a queue."""
+        return self.after_agent(state, runtime)
+
+    def _note(self, whom: _Whom | None, state: Any) -> None:
         if whom is None or whom.subject is None:
-            return None
+            return
         key = _run_key(whom, state.get("messages") or ())
         counted = self._runs.get(key) or (None,)
         self._runs.discard(key)
@@ -94,13 +104,15 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
             run = whom.run if whom.run is not None else counted[0]
             agent = whom.agent or "default"
             self._adapter.heard(Job(whom.tenant, whom.thread, whom.subject, agent=agent, run=run, trigger="turn"))
-        return None
-
-    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """`after_agent`: it only puts a job into a queue."""
-        return self.after_agent(state, runtime)
 
     def _with_memory(self, request: Any) -> Any:
+        try:
+            return self._remembering(request)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 the turn goes on, whatever its messages are
+            _log.error("a model call goes without memory: %s", type(error).__name__)
+            return request
+
+    def _remembering(self, request: Any) -> Any:
         whom = self._whom(request.runtime)
         if whom is None or whom.subject is None:
             return request
@@ -127,7 +139,7 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
     def _whom(self, runtime: Any) -> _Whom | None:
         try:
             return self._read(runtime)
-        except Exception as error:  # noqa: BLE001 a context is the host's, and its properties may do anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 a context is the host's, and its properties may do anything
             _log.warning("a run has no memory: its runtime context raises %s", type(error).__name__)
             return None
 

@@ -21,7 +21,7 @@ _DEGRADED = {
     "recency": "(the newest: no search could run)",
 }
 
-_AWAY = ("server_unavailable", "index_failed", "schema")
+_AWAY = ("server_unavailable", "locked", "slow", "busy", "index_failed", "schema")
 """What a packet says in `degraded` where the index can't be read and the files may serve."""
 
 

@@ -141,10 +141,10 @@ def _served(injector: Injector, tenant: str, subject: str) -> dict[str, str]:
     code = injector.packet(tenant, subject, "what is remembered").degraded
     if code is None:
         return {}
-    return {
-        "error": f"packets fail: {code}",
-        "hint": f"docmem sync {tenant} --rebuild",
-    }
+    hint = f"docmem sync {tenant} --rebuild"
+    if code in {"locked", "slow", "busy"}:
+        hint = "who holds or takes it: SELECT pid, usename, query FROM pg_stat_activity, in that database"
+    return {"error": f"packets fail: {code}", "hint": hint}
 
 
 def _lost(tenant: str, row: DictRow) -> dict[str, str]:

@@ -250,6 +250,25 @@ def test_runs_at_once_that_answer_one_message_without_a_thread_keep_their_own_nu
     assert not len(middleware._runs)
 
 
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_what_is_noted_about_a_run_costs_no_answer(
+    served: Settings, injector: Injector, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def ends(*_: object, **__: object) -> None:
+        raise error
+
+    middleware = DocmemMiddleware(injector, settings=served)
+    agent: Any = create_agent(model := Scripted(), [], middleware=[middleware])
+    with monkeypatch.context() as patch:
+        patch.setattr(middleware._adapter, "heard", ends)
+        thread = {**CONTEXT, "thread": "t"}
+        assert agent.invoke(CHAT, context=thread)["messages"][-1].type == "ai"
+        assert "green tea" in system(model)
+        patch.setattr(middleware._adapter, "packet", ends)
+        assert agent.invoke(CHAT, context=thread)["messages"][-1].type == "ai"
+        assert system(model) == ""
+
+
 def test_a_context_that_raises_or_makes_no_sense_costs_memory_alone(served: Settings, injector: Injector) -> None:
     class Raises:
         @property
