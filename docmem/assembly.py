@@ -18,7 +18,7 @@ from docmem.errors import InputError
 from docmem.names import agent_name, is_safe_path, subject_key, tenant_name
 from docmem.packet import BLOCKS, MARK, Block, Entry, Packet, Signals, Tier, Tokenizer, build, fitting, persona, verdict
 from docmem.passage import LIMIT, best
-from docmem.recall import Hit, Policies, by_recency, judge, recency, settled, topic_names
+from docmem.recall import Hit, Policies, by_recency, judge, settled, topic_names
 
 ALWAYS: tuple[Block, ...] = ("steering", "conventions")
 """Blocks that show the whole folder of their name."""
@@ -32,6 +32,14 @@ CHUNKS = 40
 FACTS = ("fact", "decision")
 EPISODES = ("episode",)
 _SEARCHED = frozenset({"facts", "learned", "episodes", "experiments"})
+_GROUPS: Mapping[str, str] = {
+    **dict.fromkeys(FACTS, "facts"),
+    **dict.fromkeys(EPISODES, "episodes"),
+    **dict.fromkeys(("knowledge", "research", "procedures", "corpus"), "knowledge"),
+    "learnings": "learned",
+    "experiments": "experiments",
+}
+"""Which of what was found is chosen from together: by a memory's kind, a document's folder."""
 _MEMORY_CHARS = 2_000
 """Of one memory: a longer text would leave no room for others."""
 _DOCUMENTS_MAX = 1_000
@@ -220,27 +228,24 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
     in_full = {row["path"] for row in gathered.asked}
     if "strategy" in request.blocks:
         in_full |= {row["path"] for row in gathered.standing if row["path"].startswith(STRATEGY)}
-
-    def documents(*folders: str) -> list[Hit]:
-        here = (hit for hit in gathered.found if hit.kind == "document" and hit.path not in in_full)
-        return [hit for hit in here if hit.path.partition("/")[0] in folders]
-
-    def memories(kinds: Collection[str]) -> list[Hit]:
-        return [hit for hit in gathered.found if hit.kind in kinds]
-
-    known = documents("knowledge", "research", "procedures", "corpus")
-    yield chosen("facts", (memories(FACTS), budgets.facts), (known, budgets.knowledge))
-    yield chosen("learned", (documents("learnings"), budgets.learned))
-    yield chosen("episodes", (memories(EPISODES), budgets.episodes))
-    yield chosen("experiments", (documents("experiments"), budgets.experiments))
+    groups: dict[str, list[Hit]] = {group: [] for group in _GROUPS.values()}
+    for hit in gathered.found:
+        is_document = hit.kind == "document"
+        if not (is_document and hit.path in in_full):
+            group = _GROUPS.get(hit.path.partition("/")[0] if is_document else hit.kind)
+            if group is not None:
+                groups[group].append(hit)
+    yield chosen("facts", (groups["facts"], budgets.facts), (groups["knowledge"], budgets.knowledge))
+    yield chosen("learned", (groups["learned"], budgets.learned))
+    yield chosen("episodes", (groups["episodes"], budgets.episodes))
+    yield chosen("experiments", (groups["experiments"], budgets.experiments))
 
 
 def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | None = None) -> Entry:
     """A memory in full, or of a document, or of a memory as long as one, the passage that answers the question."""
-    # What ages is rounded here: a packet that is made again a moment later is the same.
     seen = Signals(
-        round(hit.score, 4), hit.relevance, hit.place, hit.lexical_rank, hit.vector_rank, hit.matched, hit.cosine,
-        hit.strength, round(recency(hit.age, rules.weights), 4), hit.importance, settled(hit), hit.id in used,
+        hit.score, hit.relevance, hit.place, hit.lexical_rank, hit.vector_rank, hit.matched, hit.cosine, hit.strength,
+        hit.age, rules.weights.half_life_days, hit.importance, settled(hit), hit.id in used,
     )  # fmt: skip
     text, starts, ends = hit.text, hit.starts, hit.ends
     is_memory = hit.kind != "document"
@@ -251,22 +256,11 @@ def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | 
         text, ends = fitting(text, _MEMORY_CHARS)
     if text.endswith(MARK) and not (is_memory and text == hit.text):  # of a sentence too long for a passage
         text, ends = text.removesuffix(MARK), False
+    since = hit.since
     if is_memory:
-        since = hit.since
-        return Entry(text, hit.id, hit.path, hit.revision, when=since, since=since, seen=seen, starts=starts, ends=ends)
-    return Entry(
-        text,
-        id=hit.id,
-        path=hit.path,
-        revision=hit.revision,
-        key=verdict(hit.verdict) if hit.path.startswith("experiments/") else "",
-        label=hit.path,
-        multiline=True,
-        since=hit.since,
-        seen=seen,
-        starts=starts,
-        ends=ends,
-    )
+        return Entry(text, hit.id, hit.path, hit.revision, "", "", since, False, since, seen, starts, ends)
+    key = verdict(hit.verdict) if hit.path.startswith("experiments/") else ""
+    return Entry(text, hit.id, hit.path, hit.revision, key, hit.path, None, True, since, seen, starts, ends)
 
 
 def laid_out(rows: Iterable[Mapping[str, Any]]) -> list[Entry]:

@@ -22,10 +22,10 @@ from docmem.errors import FormatError, NotFound
 from docmem.lexemes import lexemes
 from docmem.model import KINDS, Document, Kind, Memory
 from docmem.names import subject_key
-from docmem.packet import path_id
+from docmem.packet import path_id, recency
 from docmem.passage import passages
 from docmem.projection import project_memory
-from docmem.recall import Hit, Policies, SearchResult, check, no_topic, recency
+from docmem.recall import Hit, Policies, SearchResult, check, no_topic
 from docmem.repository import Repository
 from docmem.tenant_config import Retention, TenantConfig
 
@@ -83,7 +83,8 @@ def search(
     hits = ranked(query, [found], limit=limit)[:limit]
     weights = config.policies.weights
     return SearchResult(
-        "files", tuple(hit._replace(recency=recency(hit.age, weights) if hit.since else None) for hit in hits)
+        "files",
+        tuple(hit._replace(recency=recency(hit.age, weights.half_life_days) if hit.since else None) for hit in hits),
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from itertools import repeat
 from typing import Any, NamedTuple, TypeVar
@@ -480,8 +480,13 @@ def filler_words() -> str:
 
 
 def _halfvec(vector: Sequence[float]) -> str:
-    # More digits than half precision has, and a third of the characters that a float has.
-    return f"[{','.join(map('%.6g'.__mod__, vector))}]"
+    return _numbers(len(vector)) % tuple(vector)
+
+
+@lru_cache(maxsize=8)
+def _numbers(count: int) -> str:
+    """A format of so many numbers: more digits than half precision has, a third of the characters of a float."""
+    return f"[{','.join(['%.6g'] * count)}]"
 
 
 class Reader:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from string import ascii_letters, digits
@@ -70,7 +70,12 @@ def estimate(text: str) -> int:
     blanks = text.count("\n") + text.count("\t") + text.count("\r") + text.count("  ")
     if not text.isascii():
         blanks += 3 * len(_OTHER_BLANKS.findall(text))
-    return blanks + sum(map(_words.__getitem__, text.split()))
+    return blanks + estimate_words(text.split())
+
+
+def estimate_words(words: Iterable[str]) -> int:
+    """Tokens of words that single spaces part, about: `estimate` for who has cut a text into words already."""
+    return sum(map(_words.__getitem__, words))
 
 
 class _Words(dict[str, int]):
