@@ -40,7 +40,7 @@ _GROUPS: Mapping[str, str] = {
     "experiments": "experiments",
 }
 """Which of what was found is chosen from together: by a memory's kind, a document's folder."""
-_MEMORY_CHARS = 2_000
+MEMORY_CHARS = 2_000
 """Of one memory: a longer text would leave no room for others."""
 _DOCUMENTS_MAX = 1_000
 _RUN_MAX = 10**15
@@ -249,11 +249,11 @@ def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | 
     )  # fmt: skip
     text, starts, ends = hit.text, hit.starts, hit.ends
     is_memory = hit.kind != "document"
-    if question and len(text) > (_MEMORY_CHARS if is_memory else LIMIT):
+    if question and len(text) > (MEMORY_CHARS if is_memory else LIMIT):
         found = best(text, question, language=rules.language)
         text, starts, ends = found.text, starts and found.is_first, ends and found.is_last
     elif is_memory:
-        text, ends = fitting(text, _MEMORY_CHARS)
+        text, ends = fitting(text, MEMORY_CHARS)
     if text.endswith(MARK) and not (is_memory and text == hit.text):  # of a sentence too long for a passage
         text, ends = text.removesuffix(MARK), False
     since = hit.since

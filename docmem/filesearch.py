@@ -82,9 +82,17 @@ def search(
         found.add_document(document, at, blob)
     hits = ranked(query, [found], limit=limit)[:limit]
     weights = config.policies.weights
+    places = {score: place for place, score in reversed(list(enumerate((hit.score for hit in hits), start=1)))}
     return SearchResult(
         "files",
-        tuple(hit._replace(recency=recency(hit.age, weights.half_life_days) if hit.since else None) for hit in hits),
+        tuple(
+            hit._replace(
+                relevance=hit.score / hits[0].score if hits[0].score > 0 else 0.0,
+                lexical_rank=places[hit.score],
+                recency=recency(hit.age, weights.half_life_days) if hit.since else None,
+            )
+            for hit in hits
+        ),
     )
 
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from docmem.assembly import MEMORY_CHARS
 from docmem.config import Settings
 from docmem.errors import DocmemError
+from docmem.fence import clean, one_line
 from docmem.index import READING, Ask, Reader
 from docmem.layout import place
 from docmem.names import agent_name
-from docmem.packet import persona, shorten
+from docmem.packet import MARK, fitting, persona, shorten
+from docmem.passage import passages
 from docmem.recorder import part_mark
 from docmem.times import format_time
 
@@ -21,11 +24,15 @@ if TYPE_CHECKING:
     from docmem.repository import Repository
 
 _OPENING = 30.0
+_FROM_THE_START = frozenset({"steering", "conventions", "strategy", "documents"})
+"""Blocks that show a document from its first line on, as far as there is room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One memory, or piece of a document or profile, in a packet. `text`: what its file says at that commit.
+    """One memory, or piece of a document or profile, in a packet.
+
+    `text`: what its file says at that commit, of a longer one as much as was given; None where that can't be told.
 
     `part` marks which value of a profile it is, as `recorder.part_mark` does; nothing in what older versions recorded.
     """
@@ -165,9 +172,35 @@ def _text(repo: Any, piece: Piece) -> str | None:
             return None
         kind = place(piece.path).kind
         if kind == "memory":
-            return files.parse_memory(piece.path, data).text
+            return _given(files.parse_memory(piece.path, data).text, piece, lines=False)
         if kind == "document":
-            return files.parse_document(piece.path, data).text
+            return _given(files.parse_document(piece.path, data).text, piece, lines=True)
     except DocmemError:  # the commit is gone with an erase, or the file is broken there
         return None
     return None
+
+
+def _given(text: str, piece: Piece, *, lines: bool) -> str | None:
+    """What of a file's text a piece shows, by its length: all, its beginning, or the one passage that is as long."""
+    length = piece.end - piece.start
+    shown = _shown(text, lines=lines)
+    if len(shown) == length:
+        return text
+    if piece.block in _FROM_THE_START:
+        return shown[:length] if len(shown) > length else None
+    possible = {passage.removesuffix(MARK) for passage in passages(clean(text)[0])} | {_beginning(text, lines=lines)}
+    as_long = {passage for passage in possible if len(passage) == length}
+    if not as_long and lines:  # short chunks are shown in their lines
+        parts = shown.split("\n")
+        as_long = {part for at in range(len(parts)) if len(part := "\n".join(parts[at:]).strip()) == length}
+    return as_long.pop() if len(as_long) == 1 else None
+
+
+def _shown(text: str, *, lines: bool) -> str:
+    """As a packet lays it out."""
+    safe = clean(text)[0]
+    return "\n  ".join(filter(None, map(one_line, safe.split("\n")))) if lines else one_line(safe)
+
+
+def _beginning(text: str, *, lines: bool) -> str:
+    return _shown(fitting(text, MEMORY_CHARS)[0], lines=lines)

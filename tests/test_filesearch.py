@@ -51,6 +51,13 @@ def test_answers_the_paragraph_and_not_the_file(settings: Settings, tenant: str)
     assert len(found(settings, "tigers")) == 1
 
 
+def test_says_of_each_hit_its_place_and_what_it_counts_beside_the_best(settings: Settings, tenant: str) -> None:
+    keep(settings, memory("Black tea."), memory("Green tea.", who="bo"), memory("Green tea and coffee with milk."))
+    signals = [hit.as_json()["signals"] for hit in filesearch.search(settings, tenant, "green tea", now=LATER).hits]
+    assert [of["lexical_rank"] for of in signals] == [1, 2, 3]
+    assert signals[0]["relevance"] == 1 > signals[1]["relevance"] > signals[2]["relevance"] > 0
+
+
 def test_sees_a_subjects_memories_as_the_index_would(settings: Settings, tenant: str) -> None:
     keep(
         settings,

@@ -9,6 +9,7 @@ import pytest
 from docmem import trace
 from docmem.config import Settings
 from docmem.erasure import Target
+from docmem.files import render_memory
 from docmem.inject import Injector
 from docmem.layout import profile_path
 from docmem.packet import Packet
@@ -17,7 +18,7 @@ from docmem_sync import erase as sync_erase
 from docmem_sync.sync import sync_tenant
 from tests.support.cli import Shell
 from tests.support.index import rows
-from tests.support.repos import put, subject
+from tests.support.repos import memory, put, subject
 from tests.test_inject import NOW, patient, shown
 
 DECLARED = """\
@@ -93,6 +94,28 @@ def test_a_trace_tells_each_value_of_a_profile_whatever_was_declared_before_and_
     assert {piece.block for packet in trace.read(acme, "acme", 2) for piece in packet.pieces} == {"persona"}
 
 
+def test_a_trace_tells_of_a_long_text_what_was_given(acme: Settings, injector: Injector) -> None:
+    days = [f"On day {number} of her s{'o' * number} long trip Ana saw town{number}." for number in range(60)]
+    long = memory("\n\n".join(days))
+    rules = "\n".join(f"- Rule {number}: say {'please ' * 20}" for number in range(200))
+    pages = "\n\n".join(f"Paragraph {number} about h{'m' * number} and harbour{number}." for number in range(90))
+    put(
+        acme,
+        "acme",
+        {
+            long.path: render_memory(long),
+            "knowledge/towns.md": f"# Towns\n\n{pages}\n".encode(),
+            "steering/rules.md": f"# Rules\n\n{rules}\n".encode(),
+        },
+    )
+    sync_tenant(acme, "acme")
+    packet = injector.packet("acme", "ana", "town42 and harbour17", run=1)
+    assert injector.flush()
+    assert told(acme, 1) == shown(packet)
+    assert {"steering", "subjects", "knowledge"} == {span.path.partition("/")[0] for span in packet.spans}
+    assert days[42] in shown(packet)
+
+
 def test_a_trace_keeps_neither_a_value_nor_its_name(acme: Settings, injector: Injector) -> None:
     serve(acme, profile="attributes: {illness: asthma}\n")
     assert shown(given(injector, 1)) == ["asthma"]
@@ -121,6 +144,16 @@ def test_an_erase_takes_away_what_a_trace_tells_and_a_late_writer_brings_nothing
     injector._recorder.put(given_now("acme", subject(), "default", 1, late, consumed=True))
     assert injector.flush()
     assert told(acme, 1) == []
+
+
+def test_what_has_no_date_of_its_own_is_as_old_as_its_file(acme: Settings, shell: Shell) -> None:
+    serve(acme, profile=PROFILE)
+    serve(acme, config=DECLARED)
+    for name, value in (("DOCMEM_DSN", acme.dsn), ("DOCMEM_SYNC_DSN", acme.sync_dsn)):
+        shell.set(name, str(value))
+    explained = shell("inject", "acme", "ana", "--explain", "--json").json["explain"]
+    assert explained
+    assert all(0 <= row["age_days"] < 1 for row in explained)
 
 
 def test_the_run_numbered_zero_is_a_run(acme: Settings, injector: Injector, shell: Shell) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from docmem.cli.output import columns, json_option, note, one_line, print_json, short
+from docmem.errors import DocmemError
 from docmem.model import KINDS
-from docmem.packet import BLOCKS
+from docmem.packet import BLOCKS, Packet, Span
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from docmem.config import Settings
 
 
@@ -193,18 +197,38 @@ def inject(
             tenant, key, goal, agent=agent, run=run, blocks=blocks or None, documents=documents, topics=topics or None
         )
         packet = Fallback(configured).packet(asked, wait=PATIENCE) or packet
-    now = datetime.now(UTC)
+    explained = _explanations(configured, tenant, packet, datetime.now(UTC)) if explain else []
     if as_json:
-        print_json(packet.as_json() | ({"explain": [span.explained(now) for span in packet.spans]} if explain else {}))
+        print_json(packet.as_json() | ({"explain": explained} if explain else {}))
         return
     if packet.degraded:
         note(f"(degraded: {packet.degraded})")
     click.echo(packet.text or "(nothing)")
     if explain and packet.spans:
         rows = [["place", "id", "commit", "age", "tokens", "file", "why"]]
-        rows += [_explained(span.explained(now)) for span in packet.spans]
+        rows += [_explained(row) for row in explained]
         click.echo(columns(rows))
         click.echo(f"{packet.tokens} tokens, {packet.candidates} candidates, {packet.omitted} left out")
+
+
+def _explanations(settings: Settings, tenant: str, packet: Packet, now: datetime) -> list[dict[str, Any]]:
+    """Why each span stands there. What has no date of its own, as a profile, is as old as its file's last change."""
+    from docmem import git
+
+    repo = settings.tenants / f"{tenant}.git"
+
+    @cache
+    def changed(path: str, revision: str) -> datetime | None:
+        try:
+            commit = next(git.history(repo, revision, paths=[path], limit=1), None)
+        except (DocmemError, OSError):  # it isn't here, or an erase has taken the commit
+            return None
+        return commit.when if commit else None
+
+    def dated(span: Span) -> Span:
+        return span if span.since or not repo.is_dir() else span._replace(since=changed(span.path, span.revision))
+
+    return [dated(span).explained(now) for span in packet.spans]
 
 
 def _explained(row: dict[str, Any]) -> list[str]:
