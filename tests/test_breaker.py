@@ -63,6 +63,7 @@ def test_what_failed_twice_in_a_row_is_tried_aside_until_it_goes_well(breakers: 
 
 def test_what_all_need_shuts_all_and_is_tried_alone(breakers: Breakers) -> None:
     one, every = Thing(), Thing()
+    every.why = "all broken"
     for _ in range(2):
         breakers.failed(None, "all broken", every.again)
         breakers.failed("a", "broken", one.again)
@@ -122,7 +123,7 @@ def test_many_that_are_broken_take_one_thread_and_hide_none_that_is_well_again(b
     wait_until(lambda: breakers.shut("299") is None)
     assert [thread.name for thread in threading.enumerate()].count("docmem-recover") == 1
     tries = [thing.tries - before[key] for key, thing in things.items() if key != "299"]
-    assert max(tries) <= min(tries) + 1
+    assert max(tries) <= min(tries) + 2, "the first were tried while the last were still opening"
 
 
 def test_of_too_many_the_oldest_is_forgotten(breakers: Breakers) -> None:
