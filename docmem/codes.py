@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import islice
 
-_HAS_PARTS = re.compile("[0-9@]|://|www[.]")
+from docmem.marks import MONTHS, Mark, days, marks, month_of, plates
+
+_HAS_PARTS = re.compile("[0-9@']|://|www[.]|[-:][A-Fa-f]{2}[-:]")
 _PLAIN = str.maketrans("‐‑‒–—―−’‘", "-------''")
 _ADDRESS = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+", re.IGNORECASE
@@ -25,12 +28,30 @@ _RUN = re.compile(
 )
 _UNIT = re.compile("[ ()]+")
 _GROUP = re.compile(rf"{_A}+|\d+")
+_WORDS = re.compile(rf"{_A}{{3,}}")
+_DOTTED_TIME = re.compile(r"[0-9]{1,2}[.][0-9]{2}")
+_ZONES = timedelta(hours=14)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz."
 _MARKS = re.compile(r"[-./_,'# ]")
 _AMOUNT = re.compile("(?:[0-9]{1,3}(?:[., '][0-9]{3})+|[0-9]+)(?:[.,][0-9]{1,2})?")
 _TWO_NUMBERS = re.compile("[0-9]{3}(?: [0-9]{3})+")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
-_TIME = re.compile(r"\b([01]?[0-9]|2[0-3])[:h]([0-5][0-9])\b")
-_CURRENCIES = frozenset({"eur", "usd", "gbp", "chf", "jpy", "sek", "nok", "dkk", "pln", "czk", "brl", "inr", "cny"})
+_CURRENCY = re.compile(
+    r"eur(?:os?)?|usd|gbp|chf|jpy|sek|nok|dkk|pln|czk|brl|inr|cny|cad|aud|dollars?|pounds?|sterling|francs?|franken|yen"
+    r"|rupees?|reais|pesos?|bucks|[€$£¥]"
+)
+_MONEY = re.compile(
+    r"(?:(?<!\w)(?P<before>[a-z]{3,8}|[€$£¥]) ?)?(?<![\w.,])(?P<number>[0-9][0-9., ']*)"
+    r"(?: ?(?P<after>[a-z]{3,8}|[€$£¥])(?!\w))?"
+)
+_NUMBERED = re.compile(
+    r"(?:(?<!\w)(?:n[or]s?|num|n[úu]mero|number|n)[.°º:]? ?#?|#)(?P<number>[0-9]{3,12})(?![-\w.,/]*\w)"
+)
+_NAME = re.compile(r"(?<!\w)([odl])'([^\W\d_]{2,})")
+_OF_A_VERSION = re.compile(r"(?<!\w)([^\W\d_]{2,})(?: |-)?v?([0-9]+(?:[.][0-9]+)+)(?![0-9])")
+_DOTTED = re.compile(r"[a-z]*[.]?([0-9]+(?:[.][0-9]+){2,})")
+_PAIR = re.compile(r"(?<![\w-])([a-z]{2}) ([0-9]{1,4}) ([a-z]{2})(?![\w-])")
+_UNITS = frozenset({"am", "pm", "km", "kg", "cm", "mm", "mb", "gb", "tb", "ml", "eu", "us", "uk"})
 
 _MOST = 20
 """Codes of a goal: what has more is a log, and is looked at word by word."""
@@ -43,41 +64,6 @@ _TAIL = 6
 _TAIL_OF_PHONE = 9
 """Digits of a telephone number that are the same with the country and without: those of its area are among them."""
 
-_DAYS = (
-    re.compile(
-        r"\b(?P<day>[0-9]{1,2})(?:st|nd|rd|th|[.])?(?: of| de| di)? (?P<month>[^\W\d_]{3,10})"
-        r"(?:[.]?,?(?: of| de)? (?P<year>[0-9]{4}))?\b"
-    ),
-    re.compile(r"\b(?P<month>[^\W\d_]{3,10})[.]? (?P<day>[0-9]{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>[0-9]{4}))?\b"),
-    re.compile(r"\b(?P<year>[0-9]{4})[-/.年](?P<month>[0-9]{1,2})[-/.月](?P<day>[0-9]{1,2})(?![0-9])"),
-    re.compile(r"\b(?P<day>[0-9]{1,2})[-/.](?P<month>[0-9]{1,2})[-/.](?P<year>[0-9]{4})\b"),
-    re.compile(r"\b(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})/(?P<year>[0-9]{4})\b"),
-    re.compile(r"\b(?P<day>[0-9]{1,2})[.](?P<month>[0-9]{1,2})[.](?![0-9])"),
-)
-_MONTH_OF_YEAR = re.compile(r"\b([^\W\d_]{3,10})[.]?(?: of| de)? ((?:19|20)[0-9]{2})\b")
-# As docmem.days of the index has them, in its seven languages.
-_MONTHS = tuple(
-    re.compile(names)
-    for names in (
-        "jan(?:uary?|uari|vier|eiro)?|enero?|gen(?:naio)?",
-        "feb(?:ruary?|ruari|rero|braio)?|f[eé]v(?:rier|ereiro)?",
-        "mar(?:ch|s|ço|zo)?|märz?|mrz|maart|mrt",
-        "apr(?:ile?)?|avr(?:il)?|abr(?:il)?",
-        "ma[iy]|maio|mayo|mag(?:gio)?|mei",
-        "june?|juni|juin|junh?io|junho|giu(?:gno)?",
-        "july?|juli|juil(?:let)?|julh?io|julho|lug(?:lio)?",
-        "aug(?:ust|ustus)?|ao[uû]t?|ago(?:sto)?",
-        "sept?(?:ember|embre|iembre)?|set(?:embro|tembre)?",
-        "o[ck]t(?:ober|obre|ubre)?|out(?:ubro)?|ott(?:obre)?",
-        "nov(?:ember|embre|embro|iembre)?",
-        "dec(?:ember)?|d[eé]c(?:embre)?|dez(?:ember|embro)?|dic(?:embre|iembre)?",
-    )
-)
-MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Thing:
@@ -86,31 +72,160 @@ class Thing:
     lexemes: frozenset[str]
     whole: frozenset[str] = frozenset()
     parts: tuple[frozenset[str], ...] = ()
+    day: tuple[str, int, int] | None = None
+    """A day (`Mark.day`). Its `parts` may be those of the day on which a text was recorded."""
+    version: tuple[str, str, frozenset[str]] | None = None
+    """A word, the version of it that is meant, and the lexemes of the word."""
 
     def named_by(self, shared: frozenset[str]) -> frozenset[str]:
         """The lexemes of a text that name it; none where they don't."""
         if whole := self.whole & shared:
             return whole
-        if self.parts and not any(part.isdisjoint(shared) for part in self.parts):
+        if self.parts and self.day is None and not any(part.isdisjoint(shared) for part in self.parts):
             return shared.intersection(*[frozenset().union(*self.parts)])
         return frozenset()
+
+    def is_recorded(self, shared: frozenset[str], text: str, since: datetime | None) -> bool:
+        """Whether a text was recorded on this day, and says no other; or in this month."""
+        if self.day is None or since is None or any(part.isdisjoint(shared) for part in self.parts):
+            return False
+        year, month, day = self.day
+        return any(
+            (not year or int(year) == at.year) and month == at.month and day in {0, at.day} for at in _about(since)
+        ) and (not day or not _other_days(text, self.day))
+
+    def says(self, text: str) -> bool:
+        """Whether a text says this day, or a day of this month, where no lexeme tells: the index takes a day that
+        stands first for the one on which a memory was recorded, and has none for months."""
+        return self.day is not None and any(_same(mark.day, self.day) for mark in days(text.lower()) if mark.day)
+
+    def denied_by(self, text: str) -> frozenset[str]:
+        """The lexemes of the word of which a text says another version, and not this one."""
+        if self.version is None:
+            return frozenset()
+        word, number, lexemes = self.version
+        said = [found[2] for found in _OF_A_VERSION.finditer(text.lower()) if found[1] == word]
+        if not said or any(one == number or one.startswith(f"{number}.") for one in said):
+            return frozenset()
+        return lexemes
+
+
+def _about(since: datetime) -> Iterator[datetime]:
+    """A moment on the calendars of all time zones: a text's own isn't known."""
+    yield since
+    if 1 < since.year < 9999:
+        yield from (since - _ZONES, since + _ZONES)
+
+
+def _same(said: tuple[str, int, int], day: tuple[str, int, int]) -> bool:
+    """Whether what is said is this day, or a day of this month."""
+    alike = said[1:] == day[1:] if day[2] else said[1] == day[1]
+    return alike and (said[0] == day[0] or (bool(day[2]) and not (said[0] and day[0])))
+
+
+def _other_days(text: str, day: tuple[str, int, int]) -> bool:
+    said = [mark.day for mark in days(text.lower()) if mark.day is not None and mark.day[2]]
+    return bool(said) and not any(_same(one, day) for one in said)
 
 
 def things(goal: str, lexemes: Iterable[str]) -> tuple[Thing, ...]:
     """The things with parts that a goal names, in those of its lexemes that they are made of."""
+    goal = goal.translate(_PLAIN)
     if not _HAS_PARTS.search(goal):
         return ()
-    known, goal = frozenset(lexemes), goal.translate(_PLAIN)
+    known = frozenset(lexemes)
+    found = list(_addresses(goal, known))
     rest = _ADDRESS.sub(" ", goal)
-    found = [*_addresses(goal, known), *_codes(rest, known), *_days(rest.lower(), known), *_times(rest, known)]
-    return tuple(thing for thing in found if thing.lexemes or thing.parts)
+    small = rest.lower()
+    if len(small) != len(rest):
+        rest = small
+    for kind in (marks, plates, _pairs, _numbered):
+        spans = sorted(kind(rest if kind is plates else small), key=lambda mark: mark.start)[:_MOST]
+        found += [_marked(mark, small, known) for mark in spans]
+        for mark in spans:
+            if not _DOTTED_TIME.fullmatch(small, mark.start, mark.end):
+                small, rest = (_without(text, mark.start, mark.end) for text in (small, rest))
+    money, rest = _money(small, rest, known)
+    found += money
+    found += (*_codes(rest, known), *_names(small, known), *_versions(small, known))
+    return tuple(thing for thing in found if thing.lexemes or thing.parts or thing.version)
 
 
-def month_of(said: str) -> int | None:
-    """Which month a word or a number means, from 1."""
-    if said.isdigit():
-        return int(said) if 1 <= int(said) <= len(_MONTHS) else None
-    return next((n for n, names in enumerate(_MONTHS, start=1) if names.fullmatch(said)), None)
+def _without(text: str, start: int, end: int) -> str:
+    return text[:start] + " " * (end - start) + text[end:]
+
+
+def _marked(mark: Mark, text: str, known: frozenset[str]) -> Thing:
+    own = _made_of(text[mark.start : mark.end], known)
+    if mark.day is None:
+        return Thing(own | known.intersection(mark.lexemes), known.intersection(mark.lexemes))
+    year, month, day = mark.day
+    english = MONTHS[month - 1]
+    said = next((forms for word in _WORDS.findall(text[mark.start : mark.end]) if (forms := _month(word, known))), None)
+    names = _forms(english, known) | known & {english[:3]} | (said or frozenset())
+    on_day = known & {str(day), f"{day:02}", *(f"{day}{end}" for end in ("st", "nd", "rd", "th"))} if day else None
+    joined = f"{year}{month:02}{day:02}" if year and day else ""
+    whole = known & {*mark.lexemes, joined}
+    parts = tuple(part for part in (on_day, names, known & {year} if year else None) if part is not None)
+    return Thing(own | whole | names.union(*parts), whole, parts, mark.day)
+
+
+def _month(word: str, known: frozenset[str]) -> frozenset[str]:
+    return _forms(word, known) if month_of(word) else frozenset()
+
+
+def _made_of(said: str, known: frozenset[str]) -> frozenset[str]:
+    """The lexemes that are made of a part of a goal: its words and numbers, and what stands together of them."""
+    groups = _GROUP.findall(said)
+    joined, ends = "".join(groups), _ends(groups)
+    made = set[str]()
+    for lexeme in known:
+        plain = _MARKS.sub("", lexeme)
+        if plain and (_is_cut(plain, joined, ends) or (len(plain) >= _WORD and plain.isdigit() and plain in joined)):
+            made.add(lexeme)
+    return frozenset(made).union(*(_forms(group, known) for group in groups))
+
+
+def _pairs(small: str) -> Iterator[Mark]:
+    """Plates in small letters, as far as they are no words."""
+    for found in _PAIR.finditer(small):
+        if _UNITS.isdisjoint(found.groups()):
+            yield Mark(*found.span(), ("".join(found.groups()),))
+
+
+def _numbered(small: str) -> Iterator[Mark]:
+    """No. 4012, n° 4012, #4012."""
+    for found in _NUMBERED.finditer(small):
+        yield Mark(*found.span(), (found["number"],))
+
+
+def _money(small: str, rest: str, known: frozenset[str]) -> tuple[list[Thing], str]:
+    """Amounts beside a currency, and the goal without them: neither is one without the other."""
+    found = []
+    for said in islice(_MONEY.finditer(small), _MOST):
+        number = said["number"].rstrip("., '")
+        units = [unit for unit in (said["before"], said["after"]) if unit and _CURRENCY.fullmatch(unit)]
+        if units and _AMOUNT.fullmatch(number):
+            [amount] = _amount(number, known)
+            words = frozenset().union(*(_forms(unit, known) for unit in units))
+            joined = {unit + number for unit in units} | {number + unit for unit in units}
+            found.append(Thing(amount.lexemes | words | known & joined, amount.whole))
+            rest = _without(rest, *said.span())
+    return found, rest
+
+
+def _names(small: str, known: frozenset[str]) -> Iterator[Thing]:
+    """O'Brien: who is called O'Neill is somebody else."""
+    for found in islice(_NAME.finditer(small), _MOST):
+        first, last = known & {found[1]}, _forms(found[2], known)
+        whole = _forms(found[1] + found[2], known)
+        yield Thing(first | last | whole, whole, (first, last) if first and last else ())
+
+
+def _versions(small: str, known: frozenset[str]) -> Iterator[Thing]:
+    for found in islice(_OF_A_VERSION.finditer(small), _MOST):
+        if lexemes := _forms(found[1], known):
+            yield Thing(frozenset(), version=(found[1], found[2], lexemes))
 
 
 def is_year(lexeme: str) -> bool:
@@ -176,7 +291,7 @@ def _is_one(units: list[str]) -> bool:
 
 def _is_line(before: str, number: str, known: frozenset[str]) -> bool:
     """Whether a short word belongs to the number after it: LH 1234, not "for 500"."""
-    if not number.isdigit() or before.lower() not in known or before.lower() in _CURRENCIES:
+    if not number.isdigit() or before.lower() not in known or _CURRENCY.fullmatch(before.lower()) is not None:
         return False
     return len(before) < 3 or (len(before) < _WORD and before.isupper())
 
@@ -211,6 +326,9 @@ def _code(
         if part or not (group == before or (not place and len(group) == 1 and group.isalpha()))  # the E of E-1042
     )
     # 1112 is made of the parts of 1111 1111 1112, and a part that is no lexeme would be one of any other.
+    if dotted := _DOTTED.fullmatch(run.lower()):  # 10.0.1.25 isn't 10.0.12.5
+        own |= whole
+        whole = {lexeme for lexeme in whole if lexeme.lstrip(_LETTERS) == dotted[1]} or whole
     by_parts = all(needed) and len(set(groups)) == len(groups)
     yield Thing(frozenset(whole | own), frozenset(whole), needed if by_parts else ())
 
@@ -248,44 +366,11 @@ def _amount(run: str, known: frozenset[str]) -> Iterator[Thing]:
     groups = re.split("[., ']", run)
     cents = groups.pop() if len(groups) > 1 and len(groups[-1]) < 3 else ""
     number = "".join(groups)
-    whole = known & {number if len(number) > _SMALL else "", f"{number}.{cents}", run}
+    # Who says how many cents means no other amount of as many euros.
+    alone = number if len(number) >= _SMALL and not cents.strip("0") else ""
+    whole = known & {alone, f"{number}.{cents}", run}
     own = {lexeme for lexeme in known if _is_cut(_MARKS.sub("", lexeme), number + cents, _ends([*groups, cents]))}
     yield Thing(whole | own, whole)
-
-
-def _days(goal: str, known: frozenset[str]) -> Iterator[Thing]:
-    rest = goal
-    for pattern in _DAYS:
-        for found in islice(pattern.finditer(goal), _MOST):
-            said = found.groupdict()
-            month, year = month_of(said["month"]), said.get("year") or ""
-            if month is not None and (year or said["month"] not in {"set", "out"}):
-                yield _day(int(said["day"]), month, year, _names(said["month"], month, known), known)
-        rest = pattern.sub(" ", rest)
-    for found in islice(_MONTH_OF_YEAR.finditer(rest), _MOST):
-        if (month := month_of(found[1])) is not None:
-            parts = _names(found[1], month, known), known & {found[2]}
-            yield Thing(frozenset().union(*parts), parts=parts if all(parts) else ())
-
-
-def _names(said: str, month: int, known: frozenset[str]) -> frozenset[str]:
-    english = MONTHS[month - 1]
-    return _forms(said, known) | _forms(english, known) | known & {english[:3]}
-
-
-def _day(day: int, month: int, year: str, names: frozenset[str], known: frozenset[str]) -> Thing:
-    two_month, two_day = f"{month:02}", f"{day:02}"
-    days = known & {str(day), *(f"{day}{end}" for end in ("st", "nd", "rd", "th"))}
-    written = (year + two_month + two_day, two_day + two_month + year, two_month + two_day + year)
-    whole = known.intersection(written if year else (f"{two_month}-{two_day}",))
-    return Thing(names | days | known & {year} | whole, whole, (days, names) if days and names else ())
-
-
-def _times(goal: str, known: frozenset[str]) -> Iterator[Thing]:
-    for found in islice(_TIME.finditer(goal), _MOST):
-        # The index has times as lexemes of their own.
-        if f"{int(found[1]):02}:{found[2]}" not in known and {found[1], found[2]} <= known:
-            yield Thing(frozenset(), parts=(frozenset({found[1]}), frozenset({found[2]})))
 
 
 def _forms(word: str, known: frozenset[str]) -> frozenset[str]:

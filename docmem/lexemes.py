@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import Stemmer
 
-from docmem.codes import MONTHS, month_of
+from docmem.marks import MONTHS, Mark, marks, of_day, plates, without_recorded
 
 _UNSEEN = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _TYPED = str.maketrans("‘’‛′‐–—−_", "''''---- ")
@@ -32,36 +32,28 @@ _BY_THREE = re.compile("[\u30a1-\u30fa\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]")
 
 _A = r"[^\W\d_]"
 _HAS_CODE = re.compile(rf"\d(?:(?<={_A}\d)|(?<={_A}[-./,'#]\d)|[-./,' ()]\d|{_A}|\d{{7}})")
-_HAS_TIME = re.compile(r"\d(?::\d| [apu]\.?[mh])")
+_HAS_MARK = re.compile(r"\d|[-:][a-f]{2}[-:]")
+_HAS_NAME = re.compile(r"['-][A-Z]|\b[Oo]'[a-z]|[aouAOU]e[a-z]|aa")
+_JOINED = re.compile(r"\b((?:[ODLdl]'[A-Z]|[Oo]'[a-z]|[A-Z][A-Za-z]*-[A-Z])[A-Za-z]+(?:-[A-Z][A-Za-z]+)*)")
+_TWO_VOWELS = re.compile(r"\b((?:[A-Z][a-z]*[aou]e|[AOU]e|[A-Z][a-z]*aa)[a-z]+)")
+_SPELLED_OUT = re.compile(r"(?<![aeiouq])([aou])e(?=[b-df-hj-np-tv-z])")
 _CODE = re.compile(
     rf"(?<![^\W_])(?:({_A}{{1,5}}) )?((?:{_A}++[-./,'#]){{0,7}}+{_A}*+\d(?:[-./,'#]?[^\W_])*+"
     r"(?:[ ()]{1,2}\d(?:[-./,']?[^\W_])*+){0,7})"
 )
 _NUMBER = re.compile(rf"{_A}*(\d{{1,3}}(?:[., ']\d{{3}})+|\d+)(?:[.,](\d\d?))?")
 _VERSION = re.compile(rf"^{_A}*\.?(\d+(?:\.\d+){{2,}})$")
-_PLATE = re.compile(rf"(?<![^\W_])({_A}*+\d++) ({_A}{{1,3}})(?![^\W_])")
+_PLATE = re.compile(
+    rf"(?:\b({_A}{{1,3}})[ -])?(?:\b({_A}{{1,3}})[ -]?)?(\d{{1,4}}|{_A}*\d+)"
+    rf"(?:[ -]({_A}{{1,3}})(?:[ -](\d{{1,4}}))?)?(?![^\W_])"
+)
 _WORD_AND_NUMBER = re.compile(rf"({_A}{{5}})(?=\d)")
 _UNIT = re.compile(rf"\d\d(?!st|nd|rd|th){_A}+")
-# What begins with a digit is looked for fast: so it says last that no letter stands before.
-_TIME = re.compile(r"(\d(?<!\w\d)\d?)(?:([:h.])([0-5]\d))?(?!\d)(?: ?([ap](?=\.?m\b)|uhr\b))?")
-_DAY_OF_YEAR = re.compile(
-    r"\b\d{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3]\d)(?!\d)|\b([0-3]\d)\.(0[1-9]|1[0-2])\.\d{4}\b", re.ASCII
-)
 _ACCOUNT = re.compile("\\b[a-z]{2}[0-9]{2} [a-z]{4} [0-9]")
 _LONG = re.compile(rf"(?:\b{_A}{{2}}\d\d(?: {_A}{{4}})? |[+(]{{1,2}}|\b0)\d(?:[-./() ]{{0,2}}\d){{7,}}")
 _BETWEEN = str.maketrans("", "", "-./,'# ")
 _BLANK, _PARTS, _DIGITS, _LETTERS, _SMALL = map(re.compile, (r"[ ()]+", r"\d{3,}", r"\d+", f"{_A}+", r"\d\d?"))
 
-_DAYS = [
-    re.compile(
-        rf"\b(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?: of| de| di)? (?P<m>{_A}{{3,10}})(?:\.?,?(?: of| de)? (?P<y>\d{{4}}))?\b"
-    ),
-    re.compile(rf"\b(?P<m>{_A}{{3,10}})\.? (?P<d>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<y>\d{{4}}))?\b"),
-    re.compile(r"(?<!\d)(?P<y>\d{4})[-/.年](?P<m>\d\d?)[-/.月](?P<d>\d\d?)(?!\d)"),
-    re.compile(r"\b(?P<d>\d\d?)[-/.](?P<m>\d\d?)[-/.](?P<y>\d{4})\b"),
-    re.compile(r"\b(?P<m>\d\d?)/(?P<d>\d\d?)/(?P<y>\d{4})\b"),
-    re.compile(r"\b(?P<d>\d\d?)\.(?P<m>\d\d?)\.(?P<y>(?!\d))"),
-]
 _SCRIPTS = {
     "greek": re.compile("[\u0370-\u03ff]+"),
     "russian": re.compile("[\u0400-\u052f]+"),
@@ -87,34 +79,37 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
     `asked`: the text is a question. It has no more pieces of scripts without spaces than it needs, and its codes and
     days in all the ways in which texts may write them.
     """
-    plain = in_one_form(text)
-    days = list(_days(plain)) if asked else []
+    typed = _typed(text)
+    plain = typed.casefold()
+    has_mark = _HAS_MARK.search(plain)
+    said = list(_marks(plain, asked)) if has_mark else []
     beside: list[str] = []
     if not plain.isascii():
         beside += (piece for run in _RUN.findall(plain) for piece in _pieces(run, asked))
         plain = _UNSPACED.sub(" ", plain)
     foreign = {} if plain.isascii() else _foreign(plain, language)
+    if has_mark and not asked:
+        beside += (each for mark in plates(typed) for each in mark.lexemes)
     has_code = asked or _HAS_CODE.search(plain)
     if has_code:
         small = asked and not _ACCOUNT.search(plain)
         beside += (
             code for code in _codes(plain, asked) if 1 < len(code) <= 64 and (small or not _SMALL.fullmatch(code))
         )
-    if has_code or _HAS_TIME.search(plain):
-        beside += _times(plain, asked)
     if has_code:
         plain = _WORD_AND_NUMBER.sub(r"\1 ", plain)
     if asked:
         # The groups of a long number are each like those of many others.
         plain = _LONG.sub(" ", plain)
-    for year, month, day in days:
-        plain += f" {day} {MONTHS[month - 1]} {MONTHS[month - 1][:3]} {year}"
-        beside += (f"{day}{end}" for end in ("st", "nd", "rd", "th"))
-        if not year:
-            beside.append(f"{month:02}-{day:02}")
-            continue
-        for m, d in ((f"{month}", f"{day}"), (f"{month:02}", f"{day:02}")):
-            beside += (f"{year}{m}{d}", f"{d}{m}{year}", f"{m}{d}{year}")
+    if _HAS_NAME.search(typed):
+        plain = " ".join((plain, *_names(typed)))
+    for mark in said:
+        beside += mark.lexemes if asked or mark.day is None else of_day(*mark.day)
+        if asked and mark.day is not None:
+            year, month, day = mark.day
+            plain += f" {MONTHS[month - 1]} {year}" + (f" {day} {MONTHS[month - 1][:3]}" if day else "")
+            beside += (f"{day}{end}" for end in ("st", "nd", "rd", "th") if day)
+            beside += (f"{year}{month:02}{day:02}",) if year and day else ()
     if asked:
         for own in foreign:
             plain = _SCRIPTS[own].sub(" ", plain)
@@ -127,9 +122,26 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
 
 def in_one_form(text: str) -> str:
     """NFKC, case folded, marks as they are typed, without what is not seen: full-width letters are letters."""
+    return _typed(text).casefold()
+
+
+def _typed(text: str) -> str:
     if text.isascii():
-        return text.casefold().replace("_", " ")
-    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold().translate(_TYPED)
+        return text.replace("_", " ")
+    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).translate(_TYPED)
+
+
+def _marks(plain: str, asked: bool) -> Iterator[Mark]:
+    for mark in marks(plain if asked else without_recorded(plain)):
+        if all(1 < len(lexeme) <= 64 for lexeme in mark.lexemes):
+            yield mark
+
+
+def _names(typed: str) -> Iterator[str]:
+    """Names as others write them: OBrien of O'Brien, SmithJones of Smith-Jones, Muller of Mueller."""
+    yield from (name.replace("'", "").replace("-", "").lower() for name in _JOINED.findall(typed))
+    for name in _TWO_VOWELS.findall(typed):
+        yield _SPELLED_OUT.sub(r"\1", name.lower().replace("aa", "a"))
 
 
 def _stemmed(plain: str, language: str) -> list[str]:
@@ -180,6 +192,8 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
             yield whole
             if number[2]:
                 yield f"{whole}.{number[2]}"
+                if not run[0].isdigit():
+                    yield run.translate(_BETWEEN)
                 continue
         joined = ""
         for unit in _BLANK.split(run):
@@ -198,30 +212,11 @@ def _codes(plain: str, asked: bool) -> Iterator[str]:
         if len(joined) > 8 and joined.isdigit():  # a telephone's, with the country and the area or without
             yield from (joined[-7:], joined.lstrip("0")[-9:])
     if asked:
-        yield from (one + two for one, two in _PLATE.findall(plain))
-    for month, day, day_before, month_after in _DAY_OF_YEAR.findall(plain):
-        yield f"{month}-{day}" if month else f"{month_after}-{day_before}"
-
-
-def _times(plain: str, asked: bool) -> Iterator[str]:
-    """As 14:30; asked, a time that may be one of the afternoon is both."""
-    for hour, mark, minute, half in _TIME.findall(plain):
-        if int(hour) < 24 and (mark in {":", "h"} or half):
-            hours = {int(hour)}
-            if half == "p" and int(hour) < 12:
-                hours = {int(hour) + 12} | (hours if asked else set())
-            elif half == "a" and int(hour) == 12:
-                hours = {0}
-            elif asked and not half and int(hour) < 12:
-                hours.add(int(hour) + 12)
-            yield from (f"{each:02}:{minute or '00'}" for each in sorted(hours))
-
-
-def _days(plain: str) -> Iterator[tuple[str, int, int]]:
-    for found in (found for pattern in _DAYS for found in pattern.finditer(plain)):
-        month, year = month_of(found["m"]), found["y"] or ""
-        if month and 1 <= int(found["d"]) <= 31 and (year or found["m"] not in {"set", "out"}):
-            yield year, month, int(found["d"])
+        for first, before, number, after, last in _PLATE.findall(plain):
+            yield before + number if before else ""
+            yield number + after if after else ""
+            if after or (first and before):
+                yield from (f"{first}{before}{number}{after}{last}", f"{before}{number}{after}")
 
 
 class _Stemmers(threading.local):

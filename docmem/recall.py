@@ -256,15 +256,19 @@ def about(
     enough = frozenset(lexeme for lexeme in words if not _PIECE.fullmatch(lexeme))
     enough_of_memory = enough - everywhere
     years = frozenset(filter(is_year, words))
+    days, versions = ([thing for thing in named if of(thing)] for of in (attrgetter("day"), attrgetter("version")))
     first, others = list[Hit](), list[Hit]()
     for hit in hits:
         shared = words & hit.shared
         if not years.isdisjoint(shared):
             shared -= {year for year in years & shared if not says_year(year, hit.text)}
+        shared = shared.difference(*(thing.denied_by(hit.text) for thing in versions))
         names = [found for thing in named if (found := thing.named_by(hit.shared))]
-        matched = _things(shared) + len(names)
+        names += [thing.whole or content for thing in days if not names and thing.says(hit.text)]
+        recorded = any(thing.is_recorded(hit.shared, hit.text, hit.since) for thing in days)
+        matched = _things(shared) + len(names) + (recorded and not names)
         telling_apart = enough if hit.kind == "document" else enough_of_memory
-        if matched > 1 or not telling_apart.isdisjoint(shared) or any(found - everywhere for found in names):
+        if matched > 1 or recorded or not telling_apart.isdisjoint(shared) or any(n - everywhere for n in names):
             (first if names else others).append(hit._replace(matched=matched))
     return (*first, *telling(others, beside=first))
 

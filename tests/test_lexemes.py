@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from docmem.filesearch import Passages, ranked
 from docmem.lexemes import lexemes
 from docmem.model import Document
 from tests.support.repos import NOW, memory, put
-from tests.test_words import ALIKE, CHARACTERS, EXACT, QUESTIONS, TONGUES
+from tests.test_words import ALIKE, CHARACTERS, EXACT, FORMS, QUESTIONS, TONGUES, of_forms
 
 SAID = random.Random(1).sample([*(one["says"] for one in EXACT), *ALIKE], len(EXACT) + len(ALIKE))
 
@@ -94,6 +95,22 @@ def test_a_goal_without_spaces_gets_what_it_is_about_and_nothing_where_that_is_n
     for tongue, one in TONGUES.items():
         assert [goal for goal, word in one["related"].items() if word not in text(tongue, goal)] == []
         assert [goal for goal in one["unrelated"] if text(tongue, goal)] == []
+
+
+def test_a_goal_gets_of_files_what_it_means_in_any_form_and_nothing_of_a_neighbour(
+    settings: Settings, tenant: str
+) -> None:
+    put(settings, tenant, {one.path: render_memory(one) for one in of_forms()})
+    files = Fallback(settings)
+
+    def answered(one: dict[str, Any], goal: str) -> bool:
+        asked = requested(tenant, one["says"], goal, agent=None, run=None, blocks=None, documents=())
+        made = files.packet(asked, wait=60)
+        return made is not None and bool(made.text)
+
+    missed = [(one["says"], goal) for one in FORMS for goal in one["answers"] if not answered(one, goal)]
+    shown = [(one["says"], goal) for one in FORMS for goal in one.get("not", ()) if answered(one, goal)]
+    assert (missed, shown) == ([], [])
 
 
 def test_any_text_has_words_and_not_many_times_its_characters() -> None:

@@ -552,6 +552,15 @@ def test_each_question_of_a_large_tenant_is_weighed_by_a_sample(acme: Settings) 
     assert texts(search(acme, "acme", "Who likes tea in room 417?"))[0].endswith("room 417.")
 
 
+def test_a_rare_word_is_found_in_one_of_many_memories_that_share_others(acme: Settings) -> None:
+    terms = "The customer talked about the invoice, the invoice terms and the flight of invoice"
+    many = [memory(f"{terms} {number}.", number=number) for number in range(220)]
+    rare = memory("The customer once saw a marmot near the long path that winds behind the house of an uncle.")
+    serve(acme, *many, rare)
+    question = "What did the customer say about the invoice, the flight and the marmot?"
+    assert texts(search(acme, "acme", question, subject="ana", folders=()))[0] == rare.text
+
+
 def test_a_handbook_full_of_a_word_takes_no_memory_away(acme: Settings) -> None:
     booked = memory("Booked a cruise to Norway for June.")
     pages: dict[str, bytes | None] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from docmem.document import scrub
 from docmem.files import render_memory
 from docmem.index import Reader
 from docmem.inject import Injector
+from docmem.model import Memory
 from docmem.recall import search
 from docmem_sync.sync import sync_tenant
 from tests.support.index import rows
@@ -25,6 +26,7 @@ from tests.test_recall import NOW, Axes, texts
 
 DATA = Path(__file__).parent / "data"
 EXACT: list[dict[str, Any]] = yaml.safe_load((DATA / "exact.yaml").read_text(encoding="utf-8"))
+FORMS: list[dict[str, Any]] = yaml.safe_load((DATA / "forms.yaml").read_text(encoding="utf-8"))
 TONGUES: dict[str, Any] = yaml.safe_load((DATA / "tongues.yaml").read_text(encoding="utf-8"))
 ALIKE = [
     *(
@@ -228,6 +230,46 @@ def test_a_goal_about_a_code_gets_nothing_of_its_neighbour_and_a_search_does(ind
         ]
     assert shown == []
     assert texts(search(indexed, "acme", "INV-2024-00174", subject=memories[0].text)) == [memories[0].text]
+
+
+def of_forms() -> list[Memory]:
+    """Each statement of forms.yaml the one memory of somebody."""
+    usual = date(2024, 7, 9)
+    return [
+        memory(
+            one["says"], who=one["says"], valid_from=datetime.combine(one.get("recorded", usual), time(), tzinfo=UTC)
+        )
+        for one in FORMS
+    ]
+
+
+def test_a_goal_gets_what_it_means_in_any_form_and_nothing_of_a_neighbour(indexed: Settings, tenant: str) -> None:
+    put(indexed, tenant, {one.path: render_memory(one) for one in of_forms()})
+    sync_tenant(indexed, tenant)
+    with Injector(indexed, timeout=30, files=False) as injector:
+
+        def answered(one: dict[str, Any], goal: str) -> bool:
+            return bool(injector.packet("acme", one["says"], goal).text)
+
+        missed = [(one["says"], goal) for one in FORMS for goal in one["answers"] if not answered(one, goal)]
+        shown = [(one["says"], goal) for one in FORMS for goal in one.get("not", ()) if answered(one, goal)]
+    assert (missed, shown) == ([], [])
+
+
+def test_what_says_a_day_comes_before_what_was_recorded_on_it(indexed: Settings, tenant: str) -> None:
+    said = {
+        "She lost her keys.": datetime(2026, 6, 14, tzinfo=UTC),
+        "The flight is on the 14th of June, 2026.": datetime(2026, 3, 1, tzinfo=UTC),
+        "The visit is on 16 June 2026.": datetime(2026, 1, 14, tzinfo=UTC),
+    }
+    memories = [memory(text, number=n, valid_from=at) for n, (text, at) in enumerate(said.items())]
+    put(indexed, tenant, {one.path: render_memory(one) for one in memories})
+    sync_tenant(indexed, tenant)
+    for asked in ("14 June 2026", "2026-06-14", "14-Jun-2026", "14 juin 2026"):
+        assert texts(search(indexed, "acme", asked))[0].startswith("The flight"), asked
+        with Injector(indexed, timeout=30, files=False) as injector:
+            lines = [line for line in injector.packet("acme", "ana", asked).text.splitlines() if line.startswith("- ")]
+        assert [line[2:12] for line in lines] == ["The flight", "She lost h"], asked
 
 
 def test_a_year_tells_of_what_says_it_and_not_of_all_that_is_dated_by_it(indexed: Settings, tenant: str) -> None:

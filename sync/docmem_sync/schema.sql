@@ -475,30 +475,80 @@ BEGIN
 END
 $$;
 
--- The times of day in a text, as 14:30: of 14:30, 14h30, 2:30 pm, 2 p.m., 14.30 Uhr. Of what is asked, a time that may be
--- one of the afternoon is both.
-CREATE FUNCTION docmem.times(text text, asked boolean) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+-- The times of day that a text in small letters says, as 14:30: of 14:30, 14h30, 2:30 pm, 2 p.m., 21h, 14.30 Uhr, and
+-- of 14.30 after "at" or the like; 2h is a while. A time that may be one of the afternoon is both.
+CREATE FUNCTION docmem.times(text text) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
     said text[];
     hour integer;
 BEGIN
     FOR said IN SELECT regexp_matches(
-        lower(text),
-        '\m([01]?[0-9]|2[0-3])(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?([ap](?=[.]?m\M)|uhr\M))?', 'g'
+        text,
+        '(?:\m(at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) )?(?<!\w|[0-9][.:,])([01]?[0-9]|2[0-3])'
+        '(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o''clock)(?!\w)))?'
+        '(?! ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm]))', 'g'
     ) LOOP
-        CONTINUE WHEN said[4] IS NULL AND (said[2] IS NULL OR said[2] = '.');
-        hour := said[1];
-        IF said[4] IN ('a', 'p') AND hour < 13 THEN
-            hour := hour % 12 + CASE said[4] WHEN 'p' THEN 12 ELSE 0 END;
+        hour := said[2];
+        CONTINUE WHEN (
+            said[5] IS NOT NULL OR said[6] IN ('uhr', 'o''clock') OR said[3] IN (':', 'h')
+            OR said[3] = '.' AND said[1] IS NOT NULL
+            OR said[3] IS NULL AND said[6] IN ('h', 'hrs') AND (said[1] IS NOT NULL OR hour > 12)
+        ) IS NOT TRUE;
+        IF said[5] IS NOT NULL AND hour < 13 THEN
+            hour := hour % 12 + CASE said[5] WHEN 'p' THEN 12 ELSE 0 END;
+        ELSIF said[5] IS NULL AND hour BETWEEN 1 AND 11 AND said[2] !~ '^0'
+            AND (said[6] = 'o''clock' OR said[3] IN (':', '.') AND said[6] IS NULL) THEN
+            RETURN NEXT (hour + 12)::text || ':' || coalesce(said[4], '00');
         END IF;
-        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[3], '00');
-        IF asked AND said[4] IS NULL AND hour < 12 OR asked AND said[4] = 'p' AND hour > 12 THEN
-            RETURN NEXT lpad(((hour + 12) % 24)::text, 2, '0') || ':' || coalesce(said[3], '00');
-        END IF;
+        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[4], '00');
     END LOOP;
 END
 $$;
+
+-- Shares, addresses of machines and accounts in a text in small letters, each as one lexeme: 15% of "15 percent", "por
+-- ciento" and the like, 3c22fb1a9e07 of 3c-22-fb-1a-9e-07, 2001:db8::1 of 2001:0db8::0001, an account without spaces.
+CREATE FUNCTION docmem.marks(text text) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    said text[];
+BEGIN
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<![\w.,])([0-9]{1,9}(?:[.,][0-9]{1,9})?) ?'
+        '(?:%|per ?cent|pct(?!\w)|pro[zc]ent|por ?ciento|por ?cento|pour ?cent)', 'g'
+    ) LOOP
+        RETURN NEXT trim_scale(replace(said[1], ',', '.')::numeric)::text || '%';
+    END LOOP;
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<![\w:-])(?:([0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{4}[.][0-9a-f]{4}[.][0-9a-f]{4})'
+        '|((?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}'
+        '|(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?::(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?)'
+        '|([a-z]{2}[0-9]{2} ?(?:[a-z]{4} ?)?(?:[0-9][a-z0-9]{3} ?){2,6}(?:[0-9][a-z0-9]{0,2})?))(?![\w:-])', 'g'
+    ) LOOP
+        RETURN NEXT translate(coalesce(said[1], said[3]), ' -.:', '');
+        RETURN NEXT regexp_replace(said[2], '(^|:)0+(?=[0-9a-f])', '\1', 'g');
+    END LOOP;
+END
+$$;
+
+-- Names as others write them, for the words of a text: OBrien of O'Brien, SmithJones of Smith-Jones, Muller of Mueller.
+CREATE FUNCTION docmem.names(text text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT string_agg(name, ' ')
+    FROM (
+        SELECT translate(m[1], '''-', '') AS name
+        FROM regexp_matches(
+            text, '\m((?:[ODLdl]''[A-Z]|[Oo]''[a-z]|[A-Z][A-Za-z]*-[A-Z])[A-Za-z]+(?:-[A-Z][A-Za-z]+)*)', 'g'
+        ) AS m
+        UNION ALL
+        SELECT regexp_replace(
+            replace(lower(m[1]), 'aa', 'a'), '(?<![aeiouq])([aou])e(?=[b-df-hj-np-tv-z])', '\1', 'g'
+        )
+        FROM regexp_matches(text, '\m((?:[A-Z][a-z]*[aou]e|[AOU]e|[A-Z][a-z]*aa)[a-z]+)', 'g') AS m
+    ) AS n
+);
 
 -- What Postgres takes for one word and people do not: of addresses, hosts and files the parts that have a name of their
 -- own (ana.silva and example.com of ana.silva@example.com, access.log of /var/log/access.log), and each word.
@@ -566,6 +616,9 @@ BEGIN
         RETURN NEXT joined;
         IF number[2] IS NOT NULL THEN
             RETURN NEXT joined || '.' || number[2];
+            IF run[2] ~ '^[[:alpha:]]' THEN
+                RETURN NEXT translate(run[2], '-./_,''# ', '');
+            END IF;
             CONTINUE;
         END IF;
         joined := '';
@@ -604,79 +657,82 @@ BEGIN
         END IF;
     END LOOP;
     IF asked THEN
-        RETURN QUERY
-        SELECT code[1] || code[2]
-        FROM regexp_matches(lower(text), '([[:alpha:]]*[0-9]+) ([[:alpha:]]{1,3})(?![[:alnum:]])', 'g') AS code;
-    END IF;
-    IF text ~* '[0-9](:[0-9]|h[0-9]| ?[ap][.]?m| uhr)' THEN
-        RETURN QUERY SELECT * FROM docmem.times(text, asked);
-    END IF;
-    IF text ~ '[0-9]{2}[-/.][0-9]{2}[-/.][0-9]' THEN
-        -- The day of a year, for who doesn't say which.
-        RETURN QUERY
-        SELECT coalesce(day[1] || '-' || day[2], day[4] || '-' || day[3])
-        FROM regexp_matches(
-            text,
-            '\m[0-9]{4}[-/.](0[1-9]|1[0-2])[-/.]([0-3][0-9])(?![0-9])'
-            '|\m([0-3][0-9])[.](0[1-9]|1[0-2])[.][0-9]{4}\M', 'g'
-        ) AS day;
+        FOR run IN SELECT regexp_matches(
+            lower(text),
+            '(?:\m([[:alpha:]]{1,3})[ -])?(?:\m([[:alpha:]]{1,3})[ -]?)?([0-9]{1,4}|[[:alpha:]]*[0-9]+)'
+            '(?:[ -]([[:alpha:]]{1,3})(?:[ -]([0-9]{1,4}))?)?(?![[:alnum:]])', 'g'
+        ) LOOP
+            RETURN NEXT run[2] || run[3];
+            RETURN NEXT run[3] || run[4];
+            IF run[4] IS NOT NULL OR run[1] IS NOT NULL AND run[2] IS NOT NULL THEN
+                RETURN NEXT concat(run[1], run[2], run[3], run[4], run[5]);
+                RETURN NEXT concat(run[2], run[3], run[4]);
+            END IF;
+        END LOOP;
     END IF;
 END
 $$;
 
--- The days that a question names, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024, 2024-05-02, 02.05.2024;
--- 5/2/2024 is two. Without a year: 2 May, 02.05. Months in English, German, French, Spanish, Portuguese, Italian, Dutch.
-CREATE FUNCTION docmem.days(question text) RETURNS TABLE (year integer, month integer, day integer)
+-- The days that a text in small letters says, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024,
+-- 2024-05-02, 02.05.2024, 2-May-2024; 5/2/2024 is two. Without a year: 2 May, 02.05. The month of a year has no day.
+-- Months in English, German, French, Spanish, Portuguese, Italian, Dutch; what is another word in one of them is a month
+-- beside a year only.
+CREATE FUNCTION docmem.days(text text) RETURNS TABLE (year integer, month integer, day integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
-#variable_conflict use_column
+DECLARE
+    months text :=
+        'jan(?:uary?|uari?|vier|eiro)?|enero?|gen(?:naio)?|feb(?:ruary?|ruari?|rero|braio)?|f[eé]v(?:rier|ereiro)?'
+        '|mar(?:ch|s|ço|co|zo)?|märz?|maerz|mrz|maart|mrt|apr(?:ile?)?|avr(?:il)?|abr(?:il)?'
+        '|ma[iy]|maio|mayo|mag(?:gio)?|mei|june?|juni|juin|junh?io|junho|giu(?:gno)?'
+        '|july?|juli|juil(?:let)?|julh?io|julho|lug(?:lio)?|aug(?:ust|ustus)?|ao[uû]t?|ago(?:sto)?'
+        '|sept?(?:ember|embre|iembre)?|set(?:embro|tembre)?|o[ck]t(?:ober|obre|ubre)?|out(?:ubro)?|ott(?:obre)?'
+        '|nov(?:ember|embre|embro|iembre)?|d[eé]c(?:ember|embre)?|dez(?:ember|embro)?|dic(?:embre|iembre)?';
+    keys text[] := '{jan ene gen,feb fev fév,mar mär mae maa mrt mrz,apr avr abr,mai may mei mag,jun giu,jul lug,'
+                   'aug aou aoû ago,sep set,oct okt out ott,nov,dec déc dez dic}';
+    said text[];
+    name text;
+    swap integer;
 BEGIN
-    RETURN QUERY
-    WITH named AS (
-        SELECT m[1] AS day, m[2] AS month, m[3] AS year
-        FROM regexp_matches(
-            lower(question),
-            '\m([0-9]{1,2})(?:st|nd|rd|th|[.])?(?: of| de| di)? ([[:alpha:]]{3,10})(?:[.]?,?(?: of| de)? ([0-9]{4}))?\M', 'g'
-        ) AS m
-        UNION ALL
-        SELECT m[2], m[1], m[3]
-        FROM regexp_matches(
-            lower(question), '\m([[:alpha:]]{3,10})[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?\M', 'g'
-        ) AS m
-    ), numbered AS (
-        SELECT m[1]::integer AS year, m[2]::integer AS month, m[3]::integer AS day
-        FROM regexp_matches(question, '\m([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])', 'g') AS m
-        UNION
-        SELECT m[3]::integer, m[2]::integer, m[1]::integer
-        FROM regexp_matches(question, '\m([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})\M', 'g') AS m
-        UNION
-        SELECT m[3]::integer, m[1]::integer, m[2]::integer
-        FROM regexp_matches(question, '\m([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})\M', 'g') AS m
-        UNION
-        SELECT NULL, m[2]::integer, m[1]::integer
-        FROM regexp_matches(question, '\m([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])', 'g') AS m
-        UNION
-        SELECT n.year::integer, m.month::integer, n.day::integer
-        FROM named AS n
-        -- Names and not a pattern for each month: Postgres keeps 32 patterns, and makes the others anew each time.
-        JOIN unnest(
-            ARRAY[
-                ' jan january januar januari janvier janeiro ene enero gen gennaio ',
-                ' feb february februar februari fev fevereiro fév février fevrier febrero febbraio ',
-                ' mar march mars março marco marzo mär märz marz maerz mrz maart mrt ',
-                ' apr april aprile avr avril abr abril ', ' may mai mei maio mayo mag maggio ',
-                ' jun june juni juin junio junho giu giugno ', ' jul july juli juil juillet julio julho lug luglio ',
-                ' aug august augustus aou août aout ago agosto ',
-                ' sep sept september septembre septiembre set setembro settembre ',
-                ' oct october oktober okt octobre octubre out outubro ott ottobre ',
-                ' nov november novembre noviembre novembro ',
-                ' dec december déc décembre decembre dez dezember dezembro dic diciembre dicembre '
-            ]
-        ) WITH ORDINALITY AS m (names, month)
-            ON position(' ' || n.month || ' ' IN m.names) > 0
-            AND (n.year IS NOT NULL OR n.month NOT IN ('set', 'out'))
-    )
-    SELECT n.year, n.month, n.day FROM numbered AS n WHERE n.month BETWEEN 1 AND 12 AND n.day BETWEEN 1 AND 31;
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<!\w)(?:([0-9]{1,2})(?:(?:st|nd|rd|th|er|[.])?(?: of| de| di)? |[-/.])(' || months || ')'
+        '(?:(?:[.]?,?(?: of| de| del)? |[-/.])([0-9]{4}))?'
+        '|(' || months || ')[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?'
+        '|(' || months || ')(?:[.]?,?(?: of| de| del)? |[-/.])((?:19|20)[0-9]{2}))(?!\w)', 'g'
+    ) LOOP
+        name := coalesce(said[2], said[4], said[7]);
+        year := coalesce(said[3], said[6], said[8])::integer;
+        day := coalesce(said[1], said[5])::integer;
+        CONTINUE WHEN year IS NULL AND name IN ('set', 'out', 'gen', 'mag', 'ago') OR day NOT BETWEEN 1 AND 31;
+        name := CASE WHEN name LIKE 'juil%' THEN 'jul' WHEN name LIKE 'jui%' THEN 'jun' ELSE left(name, 3) END;
+        FOR n IN 1..12 LOOP
+            month := n;
+            EXIT WHEN position(name IN keys[n]) > 0;
+        END LOOP;
+        RETURN NEXT;
+    END LOOP;
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<!\w|\w[-._#])(?:([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])'
+        '|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?!\w)|([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])'
+        '|([0-9]{1,2})月([0-9]{1,2})日)', 'g'
+    ) LOOP
+        year := coalesce(said[1], said[7])::integer;
+        month := coalesce(said[2], said[6], said[9], said[10])::integer;
+        day := coalesce(said[3], said[4], said[8], said[11])::integer;
+        IF month BETWEEN 1 AND 12 AND day BETWEEN 1 AND 31 THEN
+            RETURN NEXT;
+        END IF;
+        IF said[4] IS NOT NULL AND (said[5] = '/' OR month > 12) THEN
+            swap := month;
+            month := day;
+            day := swap;
+            IF month BETWEEN 1 AND 12 AND day BETWEEN 1 AND 31 THEN
+                RETURN NEXT;
+            END IF;
+        END IF;
+    END LOOP;
 END
 $$;
 
@@ -688,6 +744,7 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
     plain text := text;
+    typed text := text;
     beside text[] := '{}';
     script record;
     its_words text;
@@ -695,11 +752,13 @@ DECLARE
     foreign_letters text := '';
     on_day record;
     month text;
-    two text;
+    on_date text;
+    in_year text;
     found tsvector;
 BEGIN
     IF octet_length(text) <> char_length(text) THEN
         plain := docmem.plain(text);
+        typed := plain;
         IF plain ~ '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\ud7af\uf900-\ufaff\U00020000-\U000323af]' THEN
             beside := docmem.pieces(plain, asked);
             -- Korean has spaces.
@@ -740,25 +799,51 @@ BEGIN
         END IF;
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])|([[:alpha:]]{5})(?=[0-9])', '\1\2 ', 'g');
     END IF;
-    IF asked AND plain ~ '[0-9]' AND text ~* (
-        '[0-9][-/.年][0-9]{1,2}[-/.月]|\m(jan|ene|gen|feb|f[eé]v|mar|mär|mrz|maart|mrt|apr|avr|abr|ma[iy]|mei|mag|jun|juin'
-        '|giu|jul|juil|lug|aug|ao[uû]|ago|sep|set|o[ck]t|out|ott|nov|d[eé]c|dez|dic)'
-    ) THEN
-        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(text) AS d LOOP
-            month := ('{January,February,March,April,May,June,July,August,September,October,November,December}'::text[])
-                     [on_day.month];
-            plain := concat_ws(' ', plain, on_day.day, month, left(month, 3), on_day.year);
-            two := lpad(on_day.month::text, 2, '0');
-            beside := beside || trim(to_char(on_day.day, '99th'));
-            IF on_day.year IS NULL THEN
-                beside := beside || (two || '-' || lpad(on_day.day::text, 2, '0'));
-                CONTINUE;
+    plain := concat_ws(' ', plain, docmem.names(typed));
+    IF typed ~ '[0-9]|[-:][A-Fa-f]{2}[-:]' THEN
+        IF NOT asked THEN
+            -- As on the plates of cars: what isn't in capitals is rather a sentence.
+            beside := beside || ARRAY(
+                SELECT lower(translate(plate[1], ' -', ''))
+                FROM regexp_matches(
+                    typed,
+                    '(?<![\w-])((?:[A-Z]{1,3}[ -])?[A-Z]{1,3}[ -]?[0-9]{1,4}[ -]?[A-Z]{1,3}'
+                    '|[0-9]{1,4}[ -][A-Z]{1,3}[ -][0-9]{1,4}|[A-Z]{1,3}[ -][A-Z]{1,3}[ -]?[0-9]{1,4})(?![\w-])', 'g'
+                ) AS plate
+                WHERE plate[1] ~ '[ -]'
+            );
+        END IF;
+        typed := lower(typed);
+        IF NOT asked THEN
+            -- The day on which a memory was recorded stands first in its projection, and isn't one that it says.
+            typed := regexp_replace(typed, '^[0-9]{1,2} [a-z]+ [0-9]{4}[.]( |$)', '');
+        END IF;
+        beside := beside || ARRAY(SELECT docmem.times(typed)) || ARRAY(
+            SELECT mark FROM docmem.marks(typed) AS mark WHERE length(mark) BETWEEN 2 AND 64 AND mark <> '::'
+        );
+        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(typed) AS d LOOP
+            on_date := lpad(on_day.year::text, 4, '0') || '-';
+            in_year := lpad(on_day.month::text, 2, '0') || '-' || lpad(on_day.day::text, 2, '0');
+            IF asked THEN
+                month := (
+                    '{January,February,March,April,May,June,July,August,September,October,November,December}'::text[]
+                )[on_day.month];
+                -- One lexeme for a month would put all of it before what else a question is about.
+                plain := concat_ws(
+                    ' ', plain, month, on_day.year, on_day.day, CASE WHEN on_day.day > 0 THEN left(month, 3) END
+                );
+                beside := beside || CASE
+                    WHEN on_day.day IS NULL THEN '{}'::text[]
+                    WHEN on_day.year IS NULL THEN ARRAY[trim(to_char(on_day.day, '99th')), in_year]
+                    ELSE ARRAY[
+                        trim(to_char(on_day.day, '99th')), on_date || in_year, '--' || in_year,
+                        replace(on_date || in_year, '-', '')
+                    ]
+                END;
+            ELSIF on_day.day IS NOT NULL THEN
+                -- Who asks may not know the year.
+                beside := beside || in_year || coalesce(on_date || in_year, '--' || in_year);
             END IF;
-            beside := beside || ARRAY[
-                concat(on_day.year, two, lpad(on_day.day::text, 2, '0')), concat(on_day.year, on_day.month, on_day.day),
-                concat(lpad(on_day.day::text, 2, '0'), two, on_day.year), concat(on_day.day, on_day.month, on_day.year),
-                concat(two, lpad(on_day.day::text, 2, '0'), on_day.year), concat(on_day.month, on_day.day, on_day.year)
-            ];
         END LOOP;
     END IF;
     IF asked AND foreign_letters <> '' THEN
@@ -781,12 +866,19 @@ BEGIN
 END
 $$;
 
--- Whether a text is ASCII without codes and numbers in parts, as most are: Postgres' own lexemes are all that it has. In
+-- Whether a text is ASCII without codes, numbers in parts and days, as most are: Postgres' own lexemes are all that it has. In
 -- UTF-8 only ASCII has as many bytes as characters.
 CREATE FUNCTION docmem.is_prose(text text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN octet_length(text) = char_length(text)
-    AND text !~ '[0-9][-./_,'' ():][0-9]|[0-9][A-Za-z]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}|[0-9] [APUapu][.]?[MHmh]'
-                '|[@./][A-Za-z]';
+    AND text !~ '[0-9][-./_,'' ():][0-9]|[0-9][A-Za-z%]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}|[0-9] ([APUapu][.]?[MHmh]|[%Hho])'
+                '|[0-9] [Pp][ceor]|[@./][A-Za-z]|[-:][A-Fa-f]{2}[-:]|[A-Z] [0-9]{1,4} [A-Z]|[0-9] [A-Z]{1,3} [0-9]'
+                '|[A-Z][ -][A-Z]{1,3}[ -]?[0-9]'
+    -- Days, but for the one that a memory begins with; and names that others write otherwise.
+    AND text !~ '[^0-9][0-9]{1,2}[.]? (of |de |di )?([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
+                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)'
+                '|([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
+                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)[a-z]*[.]? [0-9]{1,2}(?![0-9])'
+                '|\m[OoDdLl]''[A-Za-z]|[a-z]-[A-Z]|[A-Z][a-z]*([aou]e|aa)[a-z]|[AOU]e[a-z]';
 
 -- The lexemes of a text.
 CREATE FUNCTION docmem.words(language regconfig, text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -887,8 +979,8 @@ $$;
 -- What a turn wants of a subject's memories, and what a question finds in the tenant's documents, as JSON:
 -- - what the words of a question find. First how common each lexeme is in these texts, or where they are many in a
 --   sample of them, which says what it counts: the idf of BM25 in the form that is never negative. Then the texts in
---   which any stands, by the sum of what these count; `ts_rank`, which knows no weights, chooses who is weighed and
---   breaks ties;
+--   which any stands, by the sum of what these count. Of very many those with a rare word are weighed, and others that
+--   `ts_rank` chooses, which knows no weights; it breaks ties, too;
 -- - what is nearest to a vector, with no cosine below `floor`: by key and sort, exact, and for the few vectors of a
 --   subject faster than any index. An approximate index is of one set of one tenant, over an expression that doesn't
 --   stand here: no plan can take it;
@@ -915,6 +1007,8 @@ DECLARE
     seen boolean[];
     sampled text[];
     in_memories bigint[];
+    many_times float8 := 1;
+    rare integer[];
     weights float8[];
     shown tid[];
     by_words json;
@@ -1000,6 +1094,7 @@ BEGIN
             WHERE m.tenant_id = found.tenant AND m.subject = asked.subject
             ORDER BY m.id LIMIT asked.sample
         ) AS m;
+        many_times := memories::float8 / asked.sample;
         memories := asked.sample;
     END IF;
     IF shared IS NOT NULL OR documents > 0 THEN
@@ -1017,6 +1112,15 @@ BEGIN
             ) AS s ON s.n = l.n
         ) AS c;
     END IF;
+    IF cardinality(ids) > asked.candidates THEN
+        -- What has the rarest words is weighed first: `ts_rank` knows no common ones.
+        SELECT array_agg(r.n) INTO rare
+        FROM (
+            SELECT w.n, sum(w.found) OVER (ORDER BY w.found, w.n) AS with_it
+            FROM unnest(in_memories) WITH ORDINALITY AS w (found, n)
+        ) AS r
+        WHERE r.with_it * many_times <= asked.candidates / 2;
+    END IF;
     IF shared IS NOT NULL THEN
         SELECT array_agg(w.place), json_agg(json_build_array(w.id, w.strength, w.shared::integer[]))
         INTO shown, by_words
@@ -1028,7 +1132,8 @@ BEGIN
                 SELECT m.id, m.place, m.rank, m.shared
                 FROM unnest(ids, places, ranks, shared, seen) AS m (id, place, rank, shared, seen)
                 WHERE m.seen
-                ORDER BY coalesce(m.rank, cardinality(m.shared::integer[])) DESC, m.id
+                ORDER BY rare IS NOT NULL AND m.shared::integer[] && rare DESC,
+                         coalesce(m.rank, cardinality(m.shared::integer[])) DESC, m.id
                 LIMIT asked.candidates
             ) AS c
             ORDER BY strength DESC, c.id
@@ -1223,7 +1328,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 15;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 16;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;

@@ -1,0 +1,635 @@
+-- Days, times, shares, addresses of machines, accounts, plates and names are found however they are written.
+
+DROP FUNCTION docmem.times(text, boolean);
+DROP FUNCTION docmem.days(text);
+
+-- The times of day that a text in small letters says, as 14:30: of 14:30, 14h30, 2:30 pm, 2 p.m., 21h, 14.30 Uhr, and
+-- of 14.30 after "at" or the like; 2h is a while. A time that may be one of the afternoon is both.
+CREATE FUNCTION docmem.times(text text) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    said text[];
+    hour integer;
+BEGIN
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?:\m(at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) )?(?<!\w|[0-9][.:,])([01]?[0-9]|2[0-3])'
+        '(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o''clock)(?!\w)))?'
+        '(?! ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm]))', 'g'
+    ) LOOP
+        hour := said[2];
+        CONTINUE WHEN (
+            said[5] IS NOT NULL OR said[6] IN ('uhr', 'o''clock') OR said[3] IN (':', 'h')
+            OR said[3] = '.' AND said[1] IS NOT NULL
+            OR said[3] IS NULL AND said[6] IN ('h', 'hrs') AND (said[1] IS NOT NULL OR hour > 12)
+        ) IS NOT TRUE;
+        IF said[5] IS NOT NULL AND hour < 13 THEN
+            hour := hour % 12 + CASE said[5] WHEN 'p' THEN 12 ELSE 0 END;
+        ELSIF said[5] IS NULL AND hour BETWEEN 1 AND 11 AND said[2] !~ '^0'
+            AND (said[6] = 'o''clock' OR said[3] IN (':', '.') AND said[6] IS NULL) THEN
+            RETURN NEXT (hour + 12)::text || ':' || coalesce(said[4], '00');
+        END IF;
+        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[4], '00');
+    END LOOP;
+END
+$$;
+
+-- Shares, addresses of machines and accounts in a text in small letters, each as one lexeme: 15% of "15 percent", "por
+-- ciento" and the like, 3c22fb1a9e07 of 3c-22-fb-1a-9e-07, 2001:db8::1 of 2001:0db8::0001, an account without spaces.
+CREATE FUNCTION docmem.marks(text text) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    said text[];
+BEGIN
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<![\w.,])([0-9]{1,9}(?:[.,][0-9]{1,9})?) ?'
+        '(?:%|per ?cent|pct(?!\w)|pro[zc]ent|por ?ciento|por ?cento|pour ?cent)', 'g'
+    ) LOOP
+        RETURN NEXT trim_scale(replace(said[1], ',', '.')::numeric)::text || '%';
+    END LOOP;
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<![\w:-])(?:([0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{4}[.][0-9a-f]{4}[.][0-9a-f]{4})'
+        '|((?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}'
+        '|(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?::(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?)'
+        '|([a-z]{2}[0-9]{2} ?(?:[a-z]{4} ?)?(?:[0-9][a-z0-9]{3} ?){2,6}(?:[0-9][a-z0-9]{0,2})?))(?![\w:-])', 'g'
+    ) LOOP
+        RETURN NEXT translate(coalesce(said[1], said[3]), ' -.:', '');
+        RETURN NEXT regexp_replace(said[2], '(^|:)0+(?=[0-9a-f])', '\1', 'g');
+    END LOOP;
+END
+$$;
+
+-- Names as others write them, for the words of a text: OBrien of O'Brien, SmithJones of Smith-Jones, Muller of Mueller.
+CREATE FUNCTION docmem.names(text text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT string_agg(name, ' ')
+    FROM (
+        SELECT translate(m[1], '''-', '') AS name
+        FROM regexp_matches(
+            text, '\m((?:[ODLdl]''[A-Z]|[Oo]''[a-z]|[A-Z][A-Za-z]*-[A-Z])[A-Za-z]+(?:-[A-Z][A-Za-z]+)*)', 'g'
+        ) AS m
+        UNION ALL
+        SELECT regexp_replace(
+            replace(lower(m[1]), 'aa', 'a'), '(?<![aeiouq])([aou])e(?=[b-df-hj-np-tv-z])', '\1', 'g'
+        )
+        FROM regexp_matches(text, '\m((?:[A-Z][a-z]*[aou]e|[AOU]e|[A-Z][a-z]*aa)[a-z]+)', 'g') AS m
+    ) AS n
+);
+
+-- The days that a text in small letters says, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024,
+-- 2024-05-02, 02.05.2024, 2-May-2024; 5/2/2024 is two. Without a year: 2 May, 02.05. The month of a year has no day.
+-- Months in English, German, French, Spanish, Portuguese, Italian, Dutch; what is another word in one of them is a month
+-- beside a year only.
+CREATE FUNCTION docmem.days(text text) RETURNS TABLE (year integer, month integer, day integer)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    months text :=
+        'jan(?:uary?|uari?|vier|eiro)?|enero?|gen(?:naio)?|feb(?:ruary?|ruari?|rero|braio)?|f[eé]v(?:rier|ereiro)?'
+        '|mar(?:ch|s|ço|co|zo)?|märz?|maerz|mrz|maart|mrt|apr(?:ile?)?|avr(?:il)?|abr(?:il)?'
+        '|ma[iy]|maio|mayo|mag(?:gio)?|mei|june?|juni|juin|junh?io|junho|giu(?:gno)?'
+        '|july?|juli|juil(?:let)?|julh?io|julho|lug(?:lio)?|aug(?:ust|ustus)?|ao[uû]t?|ago(?:sto)?'
+        '|sept?(?:ember|embre|iembre)?|set(?:embro|tembre)?|o[ck]t(?:ober|obre|ubre)?|out(?:ubro)?|ott(?:obre)?'
+        '|nov(?:ember|embre|embro|iembre)?|d[eé]c(?:ember|embre)?|dez(?:ember|embro)?|dic(?:embre|iembre)?';
+    keys text[] := '{jan ene gen,feb fev fév,mar mär mae maa mrt mrz,apr avr abr,mai may mei mag,jun giu,jul lug,'
+                   'aug aou aoû ago,sep set,oct okt out ott,nov,dec déc dez dic}';
+    said text[];
+    name text;
+    swap integer;
+BEGIN
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<!\w)(?:([0-9]{1,2})(?:(?:st|nd|rd|th|er|[.])?(?: of| de| di)? |[-/.])(' || months || ')'
+        '(?:(?:[.]?,?(?: of| de| del)? |[-/.])([0-9]{4}))?'
+        '|(' || months || ')[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?'
+        '|(' || months || ')(?:[.]?,?(?: of| de| del)? |[-/.])((?:19|20)[0-9]{2}))(?!\w)', 'g'
+    ) LOOP
+        name := coalesce(said[2], said[4], said[7]);
+        year := coalesce(said[3], said[6], said[8])::integer;
+        day := coalesce(said[1], said[5])::integer;
+        CONTINUE WHEN year IS NULL AND name IN ('set', 'out', 'gen', 'mag', 'ago') OR day NOT BETWEEN 1 AND 31;
+        name := CASE WHEN name LIKE 'juil%' THEN 'jul' WHEN name LIKE 'jui%' THEN 'jun' ELSE left(name, 3) END;
+        FOR n IN 1..12 LOOP
+            month := n;
+            EXIT WHEN position(name IN keys[n]) > 0;
+        END LOOP;
+        RETURN NEXT;
+    END LOOP;
+    FOR said IN SELECT regexp_matches(
+        text,
+        '(?<!\w|\w[-._#])(?:([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])'
+        '|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?!\w)|([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])'
+        '|([0-9]{1,2})月([0-9]{1,2})日)', 'g'
+    ) LOOP
+        year := coalesce(said[1], said[7])::integer;
+        month := coalesce(said[2], said[6], said[9], said[10])::integer;
+        day := coalesce(said[3], said[4], said[8], said[11])::integer;
+        IF month BETWEEN 1 AND 12 AND day BETWEEN 1 AND 31 THEN
+            RETURN NEXT;
+        END IF;
+        IF said[4] IS NOT NULL AND (said[5] = '/' OR month > 12) THEN
+            swap := month;
+            month := day;
+            day := swap;
+            IF month BETWEEN 1 AND 12 AND day BETWEEN 1 AND 31 THEN
+                RETURN NEXT;
+            END IF;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Numbers and codes without what separates their parts: INV-2024-00174, 1,250.50, +49 30 1234567; and what stands in
+-- them alone. What is asked is also joined to the short word beside it and taken apart: who types "lh 1234" may mean
+-- LH1234, and who types LH1234 may have written LH 1234.
+CREATE OR REPLACE FUNCTION docmem.codes(text text, asked boolean) RETURNS SETOF text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    run text[];
+    number text[];
+    unit text;
+    part text;
+    joined text;
+BEGIN
+    FOR run IN SELECT regexp_matches(
+        lower(text),
+        '(?:\m([[:alpha:]]{1,5}) )?((?:[[:alpha:]]+[-./_,''#]?)*[0-9](?:[-./_,''#]?[[:alnum:]])*'
+        '(?:[ ()]{1,2}[0-9](?:[-./_,'']?[[:alnum:]])*){0,7})',
+        'g'
+    ) LOOP
+        number := regexp_match(
+            run[2], '^[[:alpha:]]*([0-9]{1,3}(?:[., ''][0-9]{3})+|[0-9]+)(?:[.,]([0-9]{1,2}))?$'
+        );
+        joined := translate(number[1], '., ''', '');
+        RETURN NEXT joined;
+        IF number[2] IS NOT NULL THEN
+            RETURN NEXT joined || '.' || number[2];
+            IF run[2] ~ '^[[:alpha:]]' THEN
+                RETURN NEXT translate(run[2], '-./_,''# ', '');
+            END IF;
+            CONTINUE;
+        END IF;
+        joined := '';
+        FOREACH unit IN ARRAY regexp_split_to_array(run[2], '[ ()]+') LOOP
+            joined := joined || translate(unit, '-./_,''#', '');
+            EXIT WHEN length(joined) > 64;
+            -- Five digits are a range or a time more often than a number. Of what is asked, its beginning says little:
+            -- many numbers share it.
+            IF length(joined) > (CASE WHEN asked THEN 8 ELSE 5 END) OR joined ~ '[^0-9]' AND NOT asked THEN
+                RETURN NEXT joined;
+            END IF;
+            IF unit ~ '[[:alpha:]]' THEN
+                RETURN NEXT translate(unit, '-./_,''#', '');
+                RETURN NEXT substring(unit, '^[[:alpha:]]+[.]?([0-9]+(?:[.][0-9]+){2,})$');
+            END IF;
+            FOREACH part IN ARRAY regexp_split_to_array(unit, '[^0-9]+') LOOP
+                -- Who asks for 20kg may have written 20 kg.
+                IF part <> unit
+                   AND (length(part) > 2 OR asked AND run[2] ~ '^[0-9]{2}(?!st|nd|rd|th)[[:alpha:]]+$') THEN
+                    RETURN NEXT part;
+                END IF;
+            END LOOP;
+            IF asked THEN
+                RETURN NEXT run[1] || joined;
+                RETURN QUERY SELECT letters FROM regexp_split_to_table(unit, '[^[:alpha:]]+') AS letters;
+            END IF;
+        END LOOP;
+        IF asked THEN
+            RETURN NEXT joined;
+            RETURN NEXT substring(joined, '^[[:alpha:]]+([0-9]{6,})$');
+        END IF;
+        -- The end of a telephone number is the same with the country and the area and without.
+        IF run[2] ~ '^[0-9][-0-9. ()/]{8,}$' AND length(joined) > 8 THEN
+            RETURN NEXT right(joined, 7);
+            RETURN NEXT right(ltrim(joined, '0'), 9);
+        END IF;
+    END LOOP;
+    IF asked THEN
+        FOR run IN SELECT regexp_matches(
+            lower(text),
+            '(?:\m([[:alpha:]]{1,3})[ -])?(?:\m([[:alpha:]]{1,3})[ -]?)?([0-9]{1,4}|[[:alpha:]]*[0-9]+)'
+            '(?:[ -]([[:alpha:]]{1,3})(?:[ -]([0-9]{1,4}))?)?(?![[:alnum:]])', 'g'
+        ) LOOP
+            RETURN NEXT run[2] || run[3];
+            RETURN NEXT run[3] || run[4];
+            IF run[4] IS NOT NULL OR run[1] IS NOT NULL AND run[2] IS NOT NULL THEN
+                RETURN NEXT concat(run[1], run[2], run[3], run[4], run[5]);
+                RETURN NEXT concat(run[2], run[3], run[4]);
+            END IF;
+        END LOOP;
+    END IF;
+END
+$$;
+
+-- The lexemes of a text, or of what is asked of texts. With accents: those of the text as it is, which stem best, and
+-- at the same places those without accents and with "ue" for "ü". Numbers and codes, and scripts without spaces, have
+-- others beside them. A "-" between a word and a number makes that no negative one, and a word of five letters is one.
+CREATE OR REPLACE FUNCTION docmem.lexemes(language regconfig, text text, asked boolean) RETURNS tsvector
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    plain text := text;
+    typed text := text;
+    beside text[] := '{}';
+    script record;
+    its_words text;
+    stems tsvector := '';
+    foreign_letters text := '';
+    on_day record;
+    month text;
+    on_date text;
+    in_year text;
+    found tsvector;
+BEGIN
+    IF octet_length(text) <> char_length(text) THEN
+        plain := docmem.plain(text);
+        typed := plain;
+        IF plain ~ '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\ud7af\uf900-\ufaff\U00020000-\U000323af]' THEN
+            beside := docmem.pieces(plain, asked);
+            -- Korean has spaces.
+            plain := regexp_replace(
+                plain,
+                '[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3\u3005-\u9fff\uf900-\ufaff\U00020000-\U000323af]+', ' ', 'g'
+            );
+        END IF;
+        IF plain ~ '[\u0370-\u0587\u0620-\u06ff\u0900-\u097f\u0b80-\u0bff]' THEN
+            -- A text in Cyrillic may be Bulgarian: its words as they stand are lexemes too.
+            FOR script IN SELECT own, letters FROM docmem.foreign_scripts(language, plain) LOOP
+                its_words := regexp_replace(docmem.folded(plain), '[^' || script.letters || ']+', ' ', 'g');
+                stems := (stems::text || ' ' || to_tsvector(script.own, its_words)::text)::tsvector;
+                foreign_letters := foreign_letters || script.letters;
+            END LOOP;
+        END IF;
+    END IF;
+    IF plain ~ '[@./][[:alpha:]]' THEN
+        beside := beside || docmem.apart(language, plain);
+    END IF;
+    IF asked AND plain ~ '[0-9]'
+       OR NOT asked AND plain ~ '[0-9][-./_,'' ():][0-9]|[0-9][[:alpha:]]|[[:alpha:]][-./_,''#]?[0-9]|[0-9]{8}'
+                                '|[0-9] [APUapu][.]?[MHmh]' THEN
+        beside := beside || ARRAY(
+            SELECT code
+            FROM docmem.codes(plain, asked) AS code
+            WHERE length(code) BETWEEN 2 AND 64
+              -- GB29 NWBK begins an account, and LH12 is one with LH 12.
+              AND (code !~ '^[0-9]{1,2}$' OR asked AND plain !~* '\m[a-z]{2}[0-9]{2} [a-z]{4} [0-9]')
+        );
+        IF asked THEN
+            -- The groups of a long number are each like those of many others.
+            plain := regexp_replace(
+                plain,
+                '(?:\m[[:alpha:]]{2}[0-9]{2}(?: [[:alpha:]]{4})? |[+(]{1,2}|\m0)[0-9](?:[-./() ]{0,2}[0-9]){7,}',
+                ' ', 'g'
+            );
+        END IF;
+        plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])|([[:alpha:]]{5})(?=[0-9])', '\1\2 ', 'g');
+    END IF;
+    plain := concat_ws(' ', plain, docmem.names(typed));
+    IF typed ~ '[0-9]|[-:][A-Fa-f]{2}[-:]' THEN
+        IF NOT asked THEN
+            -- As on the plates of cars: what isn't in capitals is rather a sentence.
+            beside := beside || ARRAY(
+                SELECT lower(translate(plate[1], ' -', ''))
+                FROM regexp_matches(
+                    typed,
+                    '(?<![\w-])((?:[A-Z]{1,3}[ -])?[A-Z]{1,3}[ -]?[0-9]{1,4}[ -]?[A-Z]{1,3}'
+                    '|[0-9]{1,4}[ -][A-Z]{1,3}[ -][0-9]{1,4}|[A-Z]{1,3}[ -][A-Z]{1,3}[ -]?[0-9]{1,4})(?![\w-])', 'g'
+                ) AS plate
+                WHERE plate[1] ~ '[ -]'
+            );
+        END IF;
+        typed := lower(typed);
+        IF NOT asked THEN
+            -- The day on which a memory was recorded stands first in its projection, and isn't one that it says.
+            typed := regexp_replace(typed, '^[0-9]{1,2} [a-z]+ [0-9]{4}[.]( |$)', '');
+        END IF;
+        beside := beside || ARRAY(SELECT docmem.times(typed)) || ARRAY(
+            SELECT mark FROM docmem.marks(typed) AS mark WHERE length(mark) BETWEEN 2 AND 64 AND mark <> '::'
+        );
+        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(typed) AS d LOOP
+            on_date := lpad(on_day.year::text, 4, '0') || '-';
+            in_year := lpad(on_day.month::text, 2, '0') || '-' || lpad(on_day.day::text, 2, '0');
+            IF asked THEN
+                month := (
+                    '{January,February,March,April,May,June,July,August,September,October,November,December}'::text[]
+                )[on_day.month];
+                -- One lexeme for a month would put all of it before what else a question is about.
+                plain := concat_ws(
+                    ' ', plain, month, on_day.year, on_day.day, CASE WHEN on_day.day > 0 THEN left(month, 3) END
+                );
+                beside := beside || CASE
+                    WHEN on_day.day IS NULL THEN '{}'::text[]
+                    WHEN on_day.year IS NULL THEN ARRAY[trim(to_char(on_day.day, '99th')), in_year]
+                    ELSE ARRAY[
+                        trim(to_char(on_day.day, '99th')), on_date || in_year, '--' || in_year,
+                        replace(on_date || in_year, '-', '')
+                    ]
+                END;
+            ELSIF on_day.day IS NOT NULL THEN
+                -- Who asks may not know the year.
+                beside := beside || in_year || coalesce(on_date || in_year, '--' || in_year);
+            END IF;
+        END LOOP;
+    END IF;
+    IF asked AND foreign_letters <> '' THEN
+        plain := regexp_replace(plain, '[' || foreign_letters || ']+', ' ', 'g');
+    END IF;
+    found := to_tsvector(language, plain);
+    IF octet_length(plain) <> char_length(plain) THEN
+        found := (found::text || ' ' || to_tsvector(language, docmem.folded(plain))::text)::tsvector;
+        IF plain ~* '[äöüøå]' THEN
+            found := (found::text || ' ' || to_tsvector(language, docmem.folded(
+                replace(replace(replace(replace(replace(
+                    lower(plain), 'ä', 'ae'), 'ö', 'oe'), 'ü', 'ue'), 'ø', 'oe'), 'å', 'aa')
+            ))::text)::tsvector;
+        END IF;
+    END IF;
+    IF stems <> '' THEN
+        found := found || stems;
+    END IF;
+    RETURN CASE WHEN beside = '{}' THEN found ELSE found || array_to_tsvector(beside) END;
+END
+$$;
+
+-- Whether a text is ASCII without codes, numbers in parts and days, as most are: Postgres' own lexemes are all that it has. In
+-- UTF-8 only ASCII has as many bytes as characters.
+CREATE OR REPLACE FUNCTION docmem.is_prose(text text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN octet_length(text) = char_length(text)
+    AND text !~ '[0-9][-./_,'' ():][0-9]|[0-9][A-Za-z%]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}|[0-9] ([APUapu][.]?[MHmh]|[%Hho])'
+                '|[0-9] [Pp][ceor]|[@./][A-Za-z]|[-:][A-Fa-f]{2}[-:]|[A-Z] [0-9]{1,4} [A-Z]|[0-9] [A-Z]{1,3} [0-9]'
+                '|[A-Z][ -][A-Z]{1,3}[ -]?[0-9]'
+    -- Days, but for the one that a memory begins with; and names that others write otherwise.
+    AND text !~ '[^0-9][0-9]{1,2}[.]? (of |de |di )?([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
+                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)'
+                '|([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
+                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)[a-z]*[.]? [0-9]{1,2}(?![0-9])'
+                '|\m[OoDdLl]''[A-Za-z]|[a-z]-[A-Z]|[A-Z][a-z]*([aou]e|aa)[a-z]|[AOU]e[a-z]';
+
+CREATE OR REPLACE FUNCTION docmem.found(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    asked record;
+    words json;
+    lexemes text[];
+    each tsquery[];
+    question tsquery;
+    many jsonb;
+    documents bigint := 0;
+    in_documents bigint[];
+    memories bigint := 0;
+    ids text[];
+    places tid[];
+    ranks float8[];
+    shared text[];
+    seen boolean[];
+    sampled text[];
+    in_memories bigint[];
+    many_times float8 := 1;
+    rare integer[];
+    weights float8[];
+    shown tid[];
+    by_words json;
+    near json;
+    preferences json;
+    recent json;
+    found_memories json;
+    found_documents json;
+BEGIN
+    SELECT * INTO asked FROM json_to_record(request) AS a (
+        subject text, agent text, kinds text[], topics text[], limited text[], kept float8[], folders text[], question text,
+        languages text[], sample integer, candidates integer, best integer, next float8, next_but_one float8,
+        vector halfvec, set text, floor float8, preferences boolean, recent text[], at_most integer
+    );
+    SELECT json_agg(json_build_array(w.language, w.lexeme)),
+           array_agg(DISTINCT w.lexeme COLLATE "C" ORDER BY w.lexeme COLLATE "C")
+    INTO words, lexemes
+    FROM docmem.asked(asked.languages, asked.question) AS w;
+
+    SELECT array_agg(w.lexeme::tsquery ORDER BY w.n), string_agg(w.lexeme, ' | ')::tsquery INTO each, question
+    FROM (
+        SELECT '''' || replace(replace(l.lexeme, '\', '\\'), '''', '''''') || '''' AS lexeme, l.n
+        FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n)
+    ) AS w;
+
+    -- A long question has hundreds of lexemes. Then they are looked up by those of a text, and not the other way round;
+    -- and `ts_rank`, which puts them all in order for each text, gives way to how many it has.
+    IF cardinality(lexemes) > 50 THEN
+        SELECT jsonb_object_agg(l.lexeme, l.n) INTO many FROM unnest(lexemes) WITH ORDINALITY AS l (lexeme, n);
+    END IF;
+
+    -- Ids are hashes, so the first by id are a fair sample.
+    IF asked.folders <> '{}' AND question IS NOT NULL THEN
+        WITH sampled AS MATERIALIZED (
+            SELECT d.tsv FROM docmem.document d
+            WHERE d.tenant_id = found.tenant AND d.folder = ANY (asked.folders)
+            ORDER BY d.id LIMIT asked.sample
+        )
+        SELECT (SELECT count(*) FROM sampled),
+               array_agg((SELECT count(*) FROM sampled s WHERE s.tsv @@ w.query) ORDER BY w.n)
+        INTO documents, in_documents
+        FROM unnest(each) WITH ORDINALITY AS w (query, n);
+    END IF;
+
+    IF question IS NOT NULL AND asked.kinds <> '{}' THEN
+        SELECT (SELECT count(*) FROM docmem.memory m
+                WHERE m.tenant_id = found.tenant AND m.subject = asked.subject),
+               array_agg(m.id), array_agg(m.place), array_agg(m.rank), array_agg(m.shared), array_agg(m.seen)
+        INTO memories, ids, places, ranks, shared, seen
+        FROM (
+            SELECT m.id, m.ctid AS place, CASE WHEN many IS NULL THEN ts_rank(m.tsv, question)::float8 END AS rank,
+                   CASE WHEN many IS NULL THEN ARRAY(
+                       SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
+                   ) ELSE ARRAY(
+                       SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(m.tsv)) AS l (lexeme)
+                       WHERE many ? l.lexeme
+                   ) END::text AS shared,
+                   m.kind = ANY (asked.kinds)
+                   AND (asked.topics IS NULL OR coalesce(m.topic = ANY (asked.topics), false))
+                   AND (asked.agent IS NULL OR m.agent IS NULL OR m.agent = asked.agent)
+                   AND coalesce(
+                       coalesce(m.valid_from, m.created_at)
+                       > now() - asked.kept[array_position(asked.limited, m.kind)] * interval '1 second', true
+                   )
+                   AND (m.valid_from IS NULL OR m.valid_from <= now())
+                   AND (m.valid_until IS NULL OR m.valid_until > now())
+                   AND (m.expires IS NULL OR m.expires > now()) AS seen
+            FROM docmem.memory m
+            WHERE m.tenant_id = found.tenant AND m.subject = asked.subject AND m.tsv @@ question
+        ) AS m;
+    END IF;
+    sampled := shared;
+    IF memories > asked.sample THEN
+        SELECT array_agg(m.shared) INTO sampled
+        FROM (
+            SELECT CASE WHEN many IS NULL THEN ARRAY(
+                SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE m.tsv @@ w.query
+            ) ELSE ARRAY(
+                SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(m.tsv)) AS l (lexeme)
+                WHERE many ? l.lexeme
+            ) END::text AS shared
+            FROM docmem.memory m
+            WHERE m.tenant_id = found.tenant AND m.subject = asked.subject
+            ORDER BY m.id LIMIT asked.sample
+        ) AS m;
+        many_times := memories::float8 / asked.sample;
+        memories := asked.sample;
+    END IF;
+    IF shared IS NOT NULL OR documents > 0 THEN
+        SELECT array_agg(c.in_memories ORDER BY c.n),
+               array_agg(ln(1 + (memories + documents - c.in_all + 0.5::float8) / (c.in_all + 0.5)) ORDER BY c.n)
+        INTO in_memories, weights
+        FROM (
+            SELECT l.n, coalesce(s.found, 0) AS in_memories,
+                   coalesce(s.found, 0) + coalesce(in_documents[l.n], 0) AS in_all
+            FROM generate_subscripts(lexemes, 1) AS l (n)
+            LEFT JOIN (
+                SELECT w.n, count(*) AS found
+                FROM unnest(sampled) AS m (shared), unnest(m.shared::integer[]) AS w (n)
+                GROUP BY w.n
+            ) AS s ON s.n = l.n
+        ) AS c;
+    END IF;
+    IF cardinality(ids) > asked.candidates THEN
+        -- What has the rarest words is weighed first: `ts_rank` knows no common ones.
+        SELECT array_agg(r.n) INTO rare
+        FROM (
+            SELECT w.n, sum(w.found) OVER (ORDER BY w.found, w.n) AS with_it
+            FROM unnest(in_memories) WITH ORDINALITY AS w (found, n)
+        ) AS r
+        WHERE r.with_it * many_times <= asked.candidates / 2;
+    END IF;
+    IF shared IS NOT NULL THEN
+        SELECT array_agg(w.place), json_agg(json_build_array(w.id, w.strength, w.shared::integer[]))
+        INTO shown, by_words
+        FROM (
+            SELECT c.id, c.place, c.shared,
+                   (SELECT sum(weights[w.n]) FROM unnest(c.shared::integer[]) AS w (n))
+                   + coalesce(c.rank, 0) / 1000 AS strength
+            FROM (
+                SELECT m.id, m.place, m.rank, m.shared
+                FROM unnest(ids, places, ranks, shared, seen) AS m (id, place, rank, shared, seen)
+                WHERE m.seen
+                ORDER BY rare IS NOT NULL AND m.shared::integer[] && rare DESC,
+                         coalesce(m.rank, cardinality(m.shared::integer[])) DESC, m.id
+                LIMIT asked.candidates
+            ) AS c
+            ORDER BY strength DESC, c.id
+            LIMIT asked.best
+        ) AS w;
+    END IF;
+
+    IF asked.vector IS NOT NULL THEN
+        SELECT shown || array_agg(n.place), json_agg(json_build_array(n.id, 1 - n.distance)) INTO shown, near
+        FROM docmem.nearest(
+            tenant, asked.subject, asked.agent, asked.kinds, asked.topics, asked.limited, asked.kept, asked.vector,
+            asked.set, asked.best
+        ) AS n
+        WHERE 1 - n.distance >= asked.floor;
+    END IF;
+
+    IF asked.preferences THEN
+        SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, preferences
+        FROM docmem.newest(
+            tenant, asked.subject, asked.agent, '{preference}', NULL, asked.limited, asked.kept, asked.at_most) AS n;
+    END IF;
+    IF asked.recent IS NOT NULL THEN
+        SELECT shown || array_agg(n.place), json_agg(n.id) INTO shown, recent
+        FROM docmem.newest(
+            tenant, asked.subject, asked.agent, asked.recent, asked.topics, asked.limited, asked.kept, asked.at_most
+        ) AS n;
+    END IF;
+
+    IF shown IS NOT NULL THEN
+        SELECT json_build_array(
+                   json_agg(m.id), json_agg(m.path), json_agg(m.revision), json_agg(m.kind), json_agg(m.text),
+                   json_agg(coalesce(m.valid_from, m.created_at)), json_agg(m.thread), json_agg(m.turns),
+                   json_agg(m.importance)
+               )
+        INTO found_memories
+        FROM docmem.memory m
+        WHERE m.tenant_id = found.tenant AND m.ctid = ANY (shown);
+    END IF;
+
+    -- What stands next to a hit lends it strength: the chunks around it, and the files around it in a numbered series
+    -- (`call-3.md`, `call-4.md`): an answer follows its question and often shares fewer words with it.
+    IF asked.folders <> '{}' AND question IS NOT NULL THEN
+        WITH candidate AS MATERIALIZED (
+            SELECT d.path, d.chunk,
+                   CASE WHEN many IS NULL THEN ts_rank(d.tsv, question)
+                        ELSE (SELECT count(*) FROM unnest(tsvector_to_array(d.tsv)) AS l (lexeme) WHERE many ? l.lexeme)
+                   END::float8 AS rank,
+                   CASE WHEN many IS NULL THEN ARRAY(
+                       SELECT w.n FROM unnest(each) WITH ORDINALITY AS w (query, n) WHERE d.tsv @@ w.query
+                   ) ELSE ARRAY(
+                       SELECT (many -> l.lexeme)::bigint FROM unnest(tsvector_to_array(d.tsv)) AS l (lexeme)
+                       WHERE many ? l.lexeme
+                   ) END AS shared
+            FROM docmem.document d
+            WHERE d.tenant_id = found.tenant
+              AND d.folder = ANY (asked.folders)
+              AND d.tsv @@ question
+            ORDER BY rank DESC, d.path, d.chunk
+            LIMIT asked.candidates
+        ), weighed AS MATERIALIZED (
+            SELECT c.path, c.chunk, c.shared,
+                   (SELECT sum(w.weight) FROM unnest(weights) WITH ORDINALITY AS w (weight, n)
+                    WHERE w.n = ANY (c.shared)) + CASE WHEN many IS NULL THEN c.rank ELSE 0 END / 1000 AS own,
+                   regexp_replace(c.path, '[0-9]{1,9}[.]md$', '') AS series,
+                   substring(c.path FROM '([0-9]{1,9})[.]md$')::integer AS number
+            FROM candidate c
+        ), placed AS MATERIALIZED (
+            SELECT w.path, w.chunk, w.shared,
+                   w.own + coalesce((
+                       SELECT sum(around.own * CASE abs(around.chunk - w.chunk)
+                                                    + coalesce(abs(around.number - w.number), 0)
+                                               WHEN 1 THEN asked.next ELSE asked.next_but_one END)
+                       FROM weighed around
+                       WHERE (around.path = w.path AND abs(around.chunk - w.chunk) IN (1, 2))
+                          OR (around.series = w.series AND around.chunk = w.chunk
+                              AND abs(around.number - w.number) IN (1, 2))
+                   ), 0) AS strength
+            FROM weighed w
+            ORDER BY strength DESC, w.path, w.chunk
+            LIMIT asked.best
+        )
+        SELECT json_agg(row_to_json(r)) INTO found_documents
+        FROM (
+            SELECT d.id, d.path, d.chunk, d.revision, d.folder, d.title, d.text, d.updated_at AS since,
+                   d.meta ->> 'verdict' AS verdict,
+                   extract(epoch FROM now() - d.updated_at)::float8 AS age,
+                   p.strength, ARRAY(SELECT lexemes[s.n] FROM unnest(p.shared) AS s (n)) AS shared
+            FROM placed p
+            JOIN docmem.document d
+                ON d.tenant_id = found.tenant AND d.path = p.path AND d.chunk = p.chunk
+            ORDER BY p.strength DESC, d.path, d.chunk
+        ) AS r;
+    END IF;
+
+    RETURN json_build_object(
+        'now', now(), 'words', words, 'lexemes', lexemes, 'sampled', memories, 'in_memories', in_memories,
+        'by_words', by_words, 'near', near, 'preferences', preferences, 'recent', recent, 'memories', found_memories,
+        'documents', found_documents
+    );
+END
+$$;
+
+-- What is there already, where it is no prose of ASCII. The owner too sees one tenant at a time, unless row-level
+-- security is lifted for a moment.
+ALTER TABLE docmem.tenant_config NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document NO FORCE ROW LEVEL SECURITY;
+
+UPDATE docmem.memory AS m SET tsv = docmem.words(coalesce(m.language, c.language)::regconfig, m.projection)
+FROM docmem.tenant_config AS c
+WHERE c.tenant_id = m.tenant_id AND NOT docmem.is_prose(m.projection);
+
+UPDATE docmem.document AS d SET tsv = docmem.words(coalesce(d.language, c.language)::regconfig, d.projection)
+FROM docmem.tenant_config AS c
+WHERE c.tenant_id = d.tenant_id AND NOT docmem.is_prose(d.projection);
+
+ALTER TABLE docmem.tenant_config FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.memory FORCE ROW LEVEL SECURITY;
+ALTER TABLE docmem.document FORCE ROW LEVEL SECURITY;
+
+CREATE OR REPLACE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 16;
