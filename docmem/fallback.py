@@ -8,6 +8,7 @@ and kept while its files stay as they are; all that is kept has a bound in bytes
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import threading
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEEP_SECONDS = 30.0
-"""How long a subject's memories are served before their ends are looked at again: as long as a packet of the index."""
+"""How long a subject's memories are served before their ends are looked at again, unless one of them ends sooner: as
+long as a packet of the index."""
 
 STALE_SECONDS = 0.5
 """How long what is known to be old is served while the new is being read."""
@@ -129,6 +131,8 @@ class Shelf:
     memories: Mapping[str, Memory]
     """Those of them that are current."""
     passages: Passages
+    good_for: float = math.inf
+    """Seconds from when it was read until the first of these ends."""
     serial: int = field(default_factory=_serials.__next__, compare=False)
     _views: dict[Hashable, View] = field(default_factory=dict, compare=False)
 
@@ -188,6 +192,10 @@ class _Kept:
     @property
     def cost(self) -> int:
         return 500 if self.value is None else int(self.value.cost)
+
+    def most(self, keep: float | None) -> float | None:
+        """Seconds that it is fresh for, `keep` at most."""
+        return min(keep, self.value.good_for) if keep is not None and isinstance(self.value, Shelf) else keep
 
 
 def _weight(kept: tuple[object, Packet]) -> int:
@@ -360,7 +368,7 @@ class Fallback:
             if kept is None or kept.stamp != stamp:
                 return None
             # What couldn't be read is tried again soon: there may just have been no file descriptor left.
-            most = _AGAIN_SECONDS if kept.value is None else keep
+            most = _AGAIN_SECONDS if kept.value is None else kept.most(keep)
             if most is not None and time.monotonic() - kept.at > most:
                 return None
             self._kept.move_to_end(key)
@@ -540,7 +548,9 @@ def shelf_at(settings: Settings, tenant: str, subject: str, old: Shelf | None) -
         passages = filesearch.Passages(config.language)
         for memory in memories.values():
             passages.add_memory(memory, head, now)
-    return Shelf(head, tree, config, profile, known, memories, passages)
+    ends = (end for memory in memories.values() for end in (memory.valid_until, memory.expires) if end is not None)
+    good_for = min(((end - now).total_seconds() for end in ends), default=math.inf)
+    return Shelf(head, tree, config, profile, known, memories, passages, good_for)
 
 
 def _seen_shelf(settings: Settings, request: Request, old: Shelf | None) -> Shelf:

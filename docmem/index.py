@@ -564,7 +564,8 @@ class Reader:
                 kind = Locked if isinstance(error, psycopg.errors.LockNotAvailable) else Slow
                 if left <= waited:  # who had to wait for others had too little time
                     kind = Busy
-                raise kind(f"no answer from Postgres within {left:.2g} s", hint=_WHO) from None
+                by = ": somebody holds a lock" if kind is Locked else ""
+                raise kind(f"no answer from Postgres within {left:.2g} s{by}", hint=_WHO) from None
         self._answered = time.monotonic()
         return found
 

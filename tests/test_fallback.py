@@ -155,6 +155,14 @@ def test_what_ends_goes_while_no_file_changes(settings: Settings, files: Fallbac
     assert set(shown(packet(files, "tea"))) == {"Likes tea."}
 
 
+def test_what_ends_is_gone_from_packets_at_once(settings: Settings, files: Fallback) -> None:
+    keep(settings, memory("Likes tea."))
+    packet(files, "tea")
+    keep(settings, memory("Likes tea until now.", expires=datetime.now(UTC) + timedelta(seconds=1)))
+    wait_until(lambda: len(packet(files, "tea").spans) == 2, seconds=1)
+    wait_until(lambda: shown(packet(files, "tea")) == ["Likes tea."], seconds=10)
+
+
 def test_a_packet_is_dated_by_now_and_names_the_commit_of_now(settings: Settings, files: Fallback) -> None:
     keep(settings, memory("Likes tea."), files={"docmem.yaml": CONFIG})
     packet(files, "tea")
