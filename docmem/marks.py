@@ -34,9 +34,9 @@ MONTHS = (
 _OTHER_WORDS = frozenset({"set", "out", "gen", "mag", "ago"})
 """Months in some language, and words in another: "set 3", "2 out of 3". They are months beside a year."""
 
-_ON = r"(?:[.]?,?(?: of| de| del)? |[-/.])"
+_ON = r"[-/., ]{1,2}(?:of |de |del )?"
 _DAY = re.compile(
-    rf"(?<!\w)(?:(\d\d?)(?:(?:st|nd|rd|th|er|[.])?(?: of| de| di)? |[-/.])({_M})(?:{_ON}(\d{{4}}))?"
+    rf"(?<!\w)(?:(\d\d?)(?:st|nd|rd|th|er)?[-/. ]{{1,2}}(?:of |de |di )?({_M})(?:{_ON}(\d{{4}}))?"
     rf"|({_M})[.]? (\d\d?)(?:st|nd|rd|th)?(?:,? (\d{{4}}))?|({_M}){_ON}((?:19|20)\d\d))(?!\w)",
     re.ASCII,
 )
@@ -46,10 +46,10 @@ _NUMBERED = re.compile(
     re.ASCII,
 )
 _TIME = re.compile(
-    r"(?:(?<!\w)(at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) )?(?<![\w])(?<!\d[.:,])"
-    r"(\d\d?)(?:([:h.])([0-5]\d))?(?!\d)"
-    r"(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o'clock)(?!\w)))?(?! ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm]))",
+    r"(?:(?<!\w)(at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) )?(?<!\w)"
+    r"(\d\d?)(?:([:h.])([0-5]\d))?(?!\d)(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o'clock)(?!\w)))?"
 )
+_MEASURE = re.compile(r" ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm])|\w")
 _SHARE = re.compile(
     r"(?<![\w.,])(\d{1,9}(?:[.,]\d{1,9})?) ?(?:%|per ?cent|pct(?!\w)|pro[zc]ent|por ?ciento|por ?cento|pour ?cent)"
 )
@@ -138,6 +138,8 @@ def times(text: str) -> Iterator[Mark]:
     """The times of day in a text in small letters, as 14:30; one that may be of the afternoon is both."""
     for found in _TIME.finditer(text):
         at, hour, mark, minute, half, unit = found.groups()
+        if mark == "." and not (half or unit) and _MEASURE.match(text, found.end()):
+            continue
         if int(hour) > 23 or not _is_time(at, int(hour), mark, half, unit):
             continue
         hours = {int(hour)}

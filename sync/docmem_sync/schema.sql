@@ -483,25 +483,37 @@ DECLARE
     said text[];
     hour integer;
 BEGIN
-    FOR said IN SELECT regexp_matches(
-        text,
-        '(?:\m(at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) )?(?<!\w|[0-9][.:,])([01]?[0-9]|2[0-3])'
-        '(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o''clock)(?!\w)))?'
-        '(?! ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm]))', 'g'
-    ) LOOP
-        hour := said[2];
+    IF text !~ '[0-9]([:.h][0-9]| ?[aphu]| o'')' THEN
+        RETURN;
+    END IF;
+    FOR said IN
+        SELECT m || ''::text
+        FROM regexp_matches(
+            text,
+            '\m([01]?[0-9]|2[0-3])(?:([:h.])([0-5][0-9]))?(?![0-9])(?: ?(?:([ap])[.]?m\M|(uhr|hrs|h|o''clock)\M))?', 'g'
+        ) AS m
+        UNION ALL
+        SELECT ARRAY[m[1], CASE WHEN m[2] IS NULL THEN 'h' ELSE '.' END, m[2], NULL, NULL, 'at']
+        FROM regexp_matches(
+            text,
+            '\m(?:at|um|ab|gegen|alle|ore|às|as|las|à|kl|om|vers) ([01]?[0-9]|2[0-3])(?: ?h\M|[.]([0-5][0-9])\M)'
+            '(?! ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm]|uhr|[ap][.]?m|hrs|h\M))', 'g'
+        ) AS m
+        WHERE text ~ '[0-9]([.][0-9]| ?h)'
+    LOOP
+        hour := said[1];
+        -- 2h is a while, 21h an hour; 14.30 may be an amount.
         CONTINUE WHEN (
-            said[5] IS NOT NULL OR said[6] IN ('uhr', 'o''clock') OR said[3] IN (':', 'h')
-            OR said[3] = '.' AND said[1] IS NOT NULL
-            OR said[3] IS NULL AND said[6] IN ('h', 'hrs') AND (said[1] IS NOT NULL OR hour > 12)
+            said[6] = 'at' OR said[4] IS NOT NULL OR said[5] IN ('uhr', 'o''clock') OR said[2] IN (':', 'h')
+            OR said[2] IS NULL AND said[5] IN ('h', 'hrs') AND hour > 12
         ) IS NOT TRUE;
-        IF said[5] IS NOT NULL AND hour < 13 THEN
-            hour := hour % 12 + CASE said[5] WHEN 'p' THEN 12 ELSE 0 END;
-        ELSIF said[5] IS NULL AND hour BETWEEN 1 AND 11 AND said[2] !~ '^0'
-            AND (said[6] = 'o''clock' OR said[3] IN (':', '.') AND said[6] IS NULL) THEN
-            RETURN NEXT (hour + 12)::text || ':' || coalesce(said[4], '00');
+        IF said[4] IS NOT NULL AND hour < 13 THEN
+            hour := hour % 12 + CASE said[4] WHEN 'p' THEN 12 ELSE 0 END;
+        ELSIF said[4] IS NULL AND hour BETWEEN 1 AND 11 AND left(said[1], 1) <> '0'
+            AND (said[5] = 'o''clock' OR said[2] IN (':', '.') AND said[5] IS NULL) THEN
+            RETURN NEXT (hour + 12)::text || ':' || coalesce(said[3], '00');
         END IF;
-        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[4], '00');
+        RETURN NEXT lpad(hour::text, 2, '0') || ':' || coalesce(said[3], '00');
     END LOOP;
 END
 $$;
@@ -676,55 +688,70 @@ $$;
 -- The days that a text in small letters says, as (year, month, day): 2 May 2024, May 2nd, 2024, 2. Mai 2024,
 -- 2024-05-02, 02.05.2024, 2-May-2024; 5/2/2024 is two. Without a year: 2 May, 02.05. The month of a year has no day.
 -- Months in English, German, French, Spanish, Portuguese, Italian, Dutch; what is another word in one of them is a month
--- beside a year only.
-CREATE FUNCTION docmem.days(text text) RETURNS TABLE (year integer, month integer, day integer)
+-- beside a year only. Only who asks means a month as a whole.
+CREATE FUNCTION docmem.days(text text, asked boolean) RETURNS TABLE (year integer, month integer, day integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-    months text :=
-        'jan(?:uary?|uari?|vier|eiro)?|enero?|gen(?:naio)?|feb(?:ruary?|ruari?|rero|braio)?|f[eé]v(?:rier|ereiro)?'
-        '|mar(?:ch|s|ço|co|zo)?|märz?|maerz|mrz|maart|mrt|apr(?:ile?)?|avr(?:il)?|abr(?:il)?'
-        '|ma[iy]|maio|mayo|mag(?:gio)?|mei|june?|juni|juin|junh?io|junho|giu(?:gno)?'
-        '|july?|juli|juil(?:let)?|julh?io|julho|lug(?:lio)?|aug(?:ust|ustus)?|ao[uû]t?|ago(?:sto)?'
-        '|sept?(?:ember|embre|iembre)?|set(?:embro|tembre)?|o[ck]t(?:ober|obre|ubre)?|out(?:ubro)?|ott(?:obre)?'
-        '|nov(?:ember|embre|embro|iembre)?|d[eé]c(?:ember|embre)?|dez(?:ember|embro)?|dic(?:embre|iembre)?';
-    keys text[] := '{jan ene gen,feb fev fév,mar mär mae maa mrt mrz,apr avr abr,mai may mei mag,jun giu,jul lug,'
-                   'aug aou aoû ago,sep set,oct okt out ott,nov,dec déc dez dic}';
+    -- Names and not a pattern for each month: long ones are slow, and Postgres keeps 32.
+    names text[] := ARRAY[
+        ' jan january januar januari janvier janeiro ene enero gen gennaio ',
+        ' feb february februar februari fev fevereiro fév février fevrier febrero febbraio ',
+        ' mar march mars março marco marzo mär märz marz maerz mrz maart mrt ',
+        ' apr april aprile avr avril abr abril ', ' may mai mei maio mayo mag maggio ',
+        ' jun june juni juin junio junho giu giugno ', ' jul july juli juil juillet julio julho lug luglio ',
+        ' aug august augustus aou août aout ago agosto ',
+        ' sep sept september septembre septiembre set setembro settembre ',
+        ' oct october oktober okt octobre octubre out outubro ott ottobre ',
+        ' nov november novembre noviembre novembro ',
+        ' dec december déc décembre decembre dez dezember dezembro dic diciembre dicembre '
+    ];
     said text[];
-    name text;
     swap integer;
 BEGIN
-    FOR said IN SELECT regexp_matches(
-        text,
-        '(?<!\w)(?:([0-9]{1,2})(?:(?:st|nd|rd|th|er|[.])?(?: of| de| di)? |[-/.])(' || months || ')'
-        '(?:(?:[.]?,?(?: of| de| del)? |[-/.])([0-9]{4}))?'
-        '|(' || months || ')[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?'
-        '|(' || months || ')(?:[.]?,?(?: of| de| del)? |[-/.])((?:19|20)[0-9]{2}))(?!\w)', 'g'
-    ) LOOP
-        name := coalesce(said[2], said[4], said[7]);
-        year := coalesce(said[3], said[6], said[8])::integer;
-        day := coalesce(said[1], said[5])::integer;
-        CONTINUE WHEN year IS NULL AND name IN ('set', 'out', 'gen', 'mag', 'ago') OR day NOT BETWEEN 1 AND 31;
-        name := CASE WHEN name LIKE 'juil%' THEN 'jul' WHEN name LIKE 'jui%' THEN 'jun' ELSE left(name, 3) END;
+    FOR said IN
+        SELECT regexp_matches(
+            text,
+            '\m([0-9]{1,2})(?:st|nd|rd|th|er)?[-/. ]{1,2}(?:of |de |di )?([[:alpha:]]{3,10})'
+            '(?:[-/., ]{1,2}(?:of |de |del )?([0-9]{4}))?\M', 'g'
+        )
+        UNION ALL
+        SELECT ARRAY[m[2], m[1], m[3]]
+        FROM regexp_matches(text, '\m([[:alpha:]]{3,10})[.]? ([0-9]{1,2})(?:st|nd|rd|th)?(?:,? ([0-9]{4}))?\M', 'g') AS m
+        UNION ALL
+        SELECT ARRAY[NULL, m[1], m[2]]
+        FROM regexp_matches(
+            text, '\m([[:alpha:]]{3,10})[-/., ]{1,2}(?:of |de |del )?((?:19|20)[0-9]{2})\M', 'g'
+        ) AS m
+        WHERE asked
+    LOOP
+        CONTINUE WHEN said[3] IS NULL AND said[2] IN ('set', 'out', 'gen', 'mag', 'ago');
+        year := said[3]::integer;
+        day := said[1]::integer;
         FOR n IN 1..12 LOOP
-            month := n;
-            EXIT WHEN position(name IN keys[n]) > 0;
+            IF strpos(names[n], ' ' || said[2] || ' ') > 0 THEN
+                month := n;
+                IF coalesce(day, 1) BETWEEN 1 AND 31 THEN
+                    RETURN NEXT;
+                END IF;
+                EXIT;
+            END IF;
         END LOOP;
-        RETURN NEXT;
     END LOOP;
     FOR said IN SELECT regexp_matches(
         text,
-        '(?<!\w|\w[-._#])(?:([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])'
-        '|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})(?!\w)|([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])'
+        '([[:alnum:]][-._#])?\m(?:([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])'
+        '|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]{4})\M|([0-9]{1,2})[.]([0-9]{1,2})[.](?![0-9])'
         '|([0-9]{1,2})月([0-9]{1,2})日)', 'g'
     ) LOOP
-        year := coalesce(said[1], said[7])::integer;
-        month := coalesce(said[2], said[6], said[9], said[10])::integer;
-        day := coalesce(said[3], said[4], said[8], said[11])::integer;
+        CONTINUE WHEN said[1] IS NOT NULL;
+        year := coalesce(said[2], said[8])::integer;
+        month := coalesce(said[3], said[7], said[10], said[11])::integer;
+        day := coalesce(said[4], said[5], said[9], said[12])::integer;
         IF month BETWEEN 1 AND 12 AND day BETWEEN 1 AND 31 THEN
             RETURN NEXT;
         END IF;
-        IF said[4] IS NOT NULL AND (said[5] = '/' OR month > 12) THEN
+        IF said[5] IS NOT NULL AND (said[6] = '/' OR month > 12) THEN
             swap := month;
             month := day;
             day := swap;
@@ -799,9 +826,13 @@ BEGIN
         END IF;
         plain := regexp_replace(plain, '([[:alnum:]])-(?=[0-9])|([[:alpha:]]{5})(?=[0-9])', '\1\2 ', 'g');
     END IF;
+    IF NOT asked THEN
+        -- The day on which a memory was recorded stands first in its projection, and isn't one that it says.
+        typed := regexp_replace(typed, '^[0-9]{1,2} [A-Za-z]+ [0-9]{4}[.]( |$)', '');
+    END IF;
     plain := concat_ws(' ', plain, docmem.names(typed));
     IF typed ~ '[0-9]|[-:][A-Fa-f]{2}[-:]' THEN
-        IF NOT asked THEN
+        IF NOT asked AND typed ~ '[A-Z]{1,3}[ -][0-9]|[0-9][ -][A-Z]' THEN
             -- As on the plates of cars: what isn't in capitals is rather a sentence.
             beside := beside || ARRAY(
                 SELECT lower(translate(plate[1], ' -', ''))
@@ -814,14 +845,10 @@ BEGIN
             );
         END IF;
         typed := lower(typed);
-        IF NOT asked THEN
-            -- The day on which a memory was recorded stands first in its projection, and isn't one that it says.
-            typed := regexp_replace(typed, '^[0-9]{1,2} [a-z]+ [0-9]{4}[.]( |$)', '');
-        END IF;
         beside := beside || ARRAY(SELECT docmem.times(typed)) || ARRAY(
             SELECT mark FROM docmem.marks(typed) AS mark WHERE length(mark) BETWEEN 2 AND 64 AND mark <> '::'
         );
-        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(typed) AS d LOOP
+        FOR on_day IN SELECT d.year, d.month, d.day FROM docmem.days(typed, asked) AS d LOOP
             on_date := lpad(on_day.year::text, 4, '0') || '-';
             in_year := lpad(on_day.month::text, 2, '0') || '-' || lpad(on_day.day::text, 2, '0');
             IF asked THEN
@@ -866,19 +893,14 @@ BEGIN
 END
 $$;
 
--- Whether a text is ASCII without codes, numbers in parts and days, as most are: Postgres' own lexemes are all that it has. In
--- UTF-8 only ASCII has as many bytes as characters.
+-- Whether a text is ASCII without numbers, addresses and names that others write otherwise, as most are, but for the day
+-- that a memory begins with: Postgres' own lexemes are all that it has. In UTF-8 only ASCII has as many bytes as
+-- characters.
 CREATE FUNCTION docmem.is_prose(text text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN octet_length(text) = char_length(text)
-    AND text !~ '[0-9][-./_,'' ():][0-9]|[0-9][A-Za-z%]|[A-Za-z][-./_,''#]?[0-9]|[0-9]{8}|[0-9] ([APUapu][.]?[MHmh]|[%Hho])'
-                '|[0-9] [Pp][ceor]|[@./][A-Za-z]|[-:][A-Fa-f]{2}[-:]|[A-Z] [0-9]{1,4} [A-Z]|[0-9] [A-Z]{1,3} [0-9]'
-                '|[A-Z][ -][A-Z]{1,3}[ -]?[0-9]'
-    -- Days, but for the one that a memory begins with; and names that others write otherwise.
-    AND text !~ '[^0-9][0-9]{1,2}[.]? (of |de |di )?([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
-                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)'
-                '|([Jj](an|u[nli])|[Ff]e[bv]|[Mm](a[aegiry]|ei|r[tz])|[Aa](br|go|ou|pr|ug|vr)|[Ss]e[pt]'
-                '|[Oo](ct|kt|tt|ut)|[Nn]ov|[Dd](e[cz]|ic)|[Ee]ne|[Gg](en|iu)|[Ll]ug)[a-z]*[.]? [0-9]{1,2}(?![0-9])'
-                '|\m[OoDdLl]''[A-Za-z]|[a-z]-[A-Z]|[A-Z][a-z]*([aou]e|aa)[a-z]|[AOU]e[a-z]';
+    AND text ~ '^([0-9]{1,2} [A-Z][a-z]{2,8} [0-9]{4}[.]( |$))?[^0-9]*$'
+    AND text !~ '[@./][A-Za-z]|[-:][A-Fa-f]{2}[-:]|(^|[ (])[OoDdLl]''[A-Za-z]|[a-z]-[A-Z]'
+    AND text !~ '[A-Z][a-z]*([aou]e|aa)[a-z]|[AOU]e[a-z]';
 
 -- The lexemes of a text.
 CREATE FUNCTION docmem.words(language regconfig, text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE
