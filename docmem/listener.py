@@ -93,7 +93,7 @@ class Listener:
                 with closing(db.listen(self._settings)) as connection:
                     self._hear(connection)
                 pause = _PAUSES[0]
-            except (DocmemError, psycopg.Error, OSError):
+            except Exception:  # noqa: BLE001 a thread that ended here would be believed to hear for ever
                 # The turns say what is wrong; without a listener they only keep packets for a shorter time.
                 pause = min(2 * pause, _PAUSES[1])
             self._deaf()
@@ -124,7 +124,7 @@ class Listener:
         return True
 
     def _take(self, payload: str) -> None:
-        tenant, *subjects = payload.split()
+        tenant, *subjects = payload.split() or [""]  # anybody on the server may say anything, or nothing
         with self.lock:
             self._count += 1
             if len(self._last) >= _TENANTS:

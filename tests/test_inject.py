@@ -620,6 +620,19 @@ def test_a_change_is_heard_and_takes_only_what_it_concerns_out_of_the_cache(acme
     wait_until(lambda: "Be kind." in injector.packet("acme", "bo", "Porto").text)
 
 
+def test_whatever_anybody_says_on_the_channel_a_change_is_heard_after_it(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    injector.packet("acme", "ana", "Porto")
+    wait_until(lambda: injector.hears)
+    with psycopg.connect(str(acme.dsn), autocommit=True) as anybody:
+        for payload in ("", " ", "\n", "?", "? ", "a b", "é" * 3_000):
+            anybody.execute("SELECT pg_notify('docmem', %s)", [payload])
+    wait_until(lambda: injector.packet("acme", "ana", "Porto").cached)
+    serve(acme, memory("Plans a day in Porto."))
+    wait_until(lambda: "Plans a day in Porto." in injector.packet("acme", "ana", "Porto").text, seconds=10)
+    assert injector.hears
+
+
 def test_nobody_who_hears_the_channel_learns_a_name_from_it(acme: Settings) -> None:
     serve(acme, memory("Plans Porto."))
     with psycopg.connect(str(acme.dsn), autocommit=True) as anybody:
