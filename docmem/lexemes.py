@@ -83,6 +83,9 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
     plain = typed.casefold()
     has_mark = _HAS_MARK.search(plain)
     said = list(_marks(plain, asked)) if has_mark else []
+    for mark in said:
+        if asked and not mark.parts_tell:
+            plain = plain[: mark.start] + " " * (mark.end - mark.start) + plain[mark.end :]
     beside: list[str] = []
     if not plain.isascii():
         beside += (piece for run in _RUN.findall(plain) for piece in _pieces(run, asked))

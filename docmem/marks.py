@@ -50,6 +50,7 @@ _TIME = re.compile(
     r"(\d\d?)(?:([:h.])([0-5]\d))?(?!\d)(?: ?(?:([ap])[.]?m(?!\w)|(uhr|hrs|h|o'clock)(?!\w)))?"
 )
 _MEASURE = re.compile(r" ?(?:%|eur|usd|gbp|chf|dollar|pound|per |k[gm])|\w")
+_COLONS = re.compile("[0-9a-f]*(?::[0-9a-f]{0,4}){3,}")
 _SHARE = re.compile(
     r"(?<![\w.,])(\d{1,9}(?:[.,]\d{1,9})?) ?(?:%|per ?cent|pct(?!\w)|pro[zc]ent|por ?ciento|por ?cento|pour ?cent)"
 )
@@ -78,6 +79,8 @@ class Mark(NamedTuple):
     end: int
     lexemes: tuple[str, ...]
     day: tuple[str, int, int] | None = None
+    parts_tell: bool = True
+    """Whether its parts say something too; those of a time, an address or an account are like those of many others."""
 
 
 def month_of(said: str) -> int | None:
@@ -136,6 +139,8 @@ def of_day(year: str, month: int, day: int) -> tuple[str, ...]:
 
 def times(text: str) -> Iterator[Mark]:
     """The times of day in a text in small letters, as 14:30; one that may be of the afternoon is both."""
+    if text.count(":") > 2:  # nothing between the colons of a machine's address is a time
+        text = _COLONS.sub(lambda found: " " * len(found[0]), text)
     for found in _TIME.finditer(text):
         at, hour, mark, minute, half, unit = found.groups()
         if mark == "." and not (half or unit) and _MEASURE.match(text, found.end()):
@@ -148,7 +153,8 @@ def times(text: str) -> Iterator[Mark]:
         elif (unit == "o'clock" or (mark in {":", "."} and not unit)) and 0 < int(hour) < 12 and hour[0] != "0":
             hours.add(int(hour) + 12)
         start = found.start(2)
-        yield Mark(start, found.end(), tuple(f"{each:02}:{minute or '00'}" for each in sorted(hours)))
+        lexemes = tuple(f"{each:02}:{minute or '00'}" for each in sorted(hours))
+        yield Mark(start, found.end(), lexemes, parts_tell=mark == "." or not (minute or half))
 
 
 def _is_time(at: str | None, hour: int, mark: str | None, half: str | None, unit: str | None) -> bool:
@@ -169,9 +175,9 @@ def _numbers(text: str) -> Iterator[Mark]:
     for found in _NUMBER.finditer(text):
         machine, address, account = found.groups()
         if machine or account:
-            yield Mark(*found.span(), ((machine or account).translate(_BETWEEN),))
+            yield Mark(*found.span(), ((machine or account).translate(_BETWEEN),), parts_tell=False)
         elif len(address) > 2:
-            yield Mark(*found.span(), (_ZEROS.sub(r"\1", address),))
+            yield Mark(*found.span(), (_ZEROS.sub(r"\1", address),), parts_tell=False)
 
 
 def plates(text: str) -> Iterator[Mark]:

@@ -40,6 +40,11 @@ from docmem.recall import search
 from docmem_sync.sync import sync_tenant
 
 TENANT, PERSON, APART = "acme", "ana", "globex"
+GERMAN = ("Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober")
+SPANISH = tuple(
+    f"de {name} de"
+    for name in ("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre")
+)
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
 
 
@@ -123,13 +128,74 @@ def version(rng: random.Random) -> Thing:
 
 def date(rng: random.Random) -> Thing:
     """2 May 2024."""
-    year, month, day = rng.randrange(2019, 2026), rng.randrange(10), rng.randrange(1, 27)
-    ways = (f"{day} {MONTHS[month]} {year}", f"{year}-{month + 1:02}-{day:02}", f"{MONTHS[month]} {day}, {year}")
-    return Thing((*ways, f"{day:02}.{month + 1:02}.{year}"), f"{day + 1} {MONTHS[month]} {year}")
+    year, month, day = rng.randrange(2019, 2026), rng.randrange(10), rng.randrange(13, 27)
+    name, other = MONTHS[month], f"{day}. {GERMAN[month]} {year}"
+    ways = (
+        f"{day} {name} {year}",
+        f"{year}-{month + 1:02}-{day:02}",
+        f"{name} {day}, {year}",
+        f"{day}th of {name} {year}",
+    )
+    short = (f"{day}-{name[:3]}-{year}", f"{day} {SPANISH[month]} {year}", f"{day}/{month + 1:02}/{year}", other)
+    return Thing((*ways, f"{day:02}.{month + 1:02}.{year}", *short), f"{day + 1} {name} {year}")
+
+
+def time(rng: random.Random) -> Thing:
+    """2:30 pm."""
+    hour, minute = rng.randrange(1, 12), rng.randrange(10, 58)
+    ways = (f"{hour}:{minute} pm", f"{hour + 12}:{minute}", f"{hour + 12}h{minute}", f"{hour + 12}.{minute} Uhr")
+    return Thing((*ways, f"{hour}.{minute} p.m."), f"{hour}:{minute} am")
+
+
+def share(rng: random.Random) -> Thing:
+    """15%."""
+    number = rng.randrange(100, 990) / 10
+    ways = (f"{number}%", f"{number} %", f"{number} percent", f"{number} Prozent".replace(".", ","))
+    return Thing(ways, f"{number} parts")
+
+
+def numbered(rng: random.Random) -> Thing:
+    """No. 4012."""
+    number = rng.randrange(1000, 9990)
+    return Thing((f"No. {number}", f"No.{number}", f"#{number}", f"n° {number}", f"Nr. {number}"), f"No. {number + 1}")
+
+
+def plate(rng: random.Random) -> Thing:
+    """AB-123-CD."""
+    first, last = ("".join(rng.sample("BCDFGHJKLNPQRSTVWXZ", 2)) for _ in range(2))
+    number = rng.randrange(100, 990)
+    ways = (f"{first}-{number}-{last}", f"{first} {number} {last}", f"{first}{number}{last}")
+    return Thing((*ways, f"{first}{number}{last}".lower()), f"{first}-{number + 1}-{last}")
+
+
+def machine(rng: random.Random) -> Thing:
+    """3c:22:fb:1a:9e:07."""
+    parts = [f"{rng.randrange(256):02x}" for _ in range(5)]
+    last = rng.randrange(255)
+    plain = [*parts, f"{last:02x}"]
+    ways = (":".join(plain), "-".join(plain), ":".join(plain).upper())
+    return Thing(ways, ":".join((*parts, f"{last + 1:02x}")))
+
+
+def address(rng: random.Random) -> Thing:
+    """2001:db8::1f."""
+    site, host = rng.randrange(16, 4096), rng.randrange(16, 255)
+    ways = (f"2001:db8:{site:x}::{host:x}", f"2001:0db8:{site:04x}::{host:04X}", f"2001:DB8:{site:X}::{host:X}")
+    return Thing(ways, f"2001:db8:{site:x}::{host + 1:x}")
+
+
+def program(rng: random.Random) -> Thing:
+    """python 3.11."""
+    of, number = rng.choice(("python", "postgres", "ubuntu")), rng.randrange(1, 20)
+    major = rng.randrange(2, 30)
+    ways = (f"{of} {major}.{number}", f"{of}{major}.{number}", f"{of.title()}-{major}.{number}")
+    return Thing(ways, f"{of} {major}.{number + 1}")
 
 
 SPELLED = {
     "Müller": ("Mueller", "Muller", "Mu\u0308ller", "MÜLLER"),
+    "O'Brien": ("OBrien", "O’Brien", "obrien"),
+    "Smith-Jones": ("SmithJones", "Smith Jones"),
     "Jørgensen": ("Joergensen", "Jorgensen", "JØRGENSEN"),
     "Weiß": ("Weiss", "WEISS"),
     "Håkansson": ("Hakansson", "Haakansson"),
@@ -145,7 +211,8 @@ SPELLED = {
 def name(rng: random.Random) -> Thing:
     """Müller, Mueller."""
     spelled = rng.choice(sorted(SPELLED))
-    return Thing((spelled, *SPELLED[spelled]), rng.choice(("Meyer", "Jansen", "Weber", "Larsen")))
+    ways = (spelled, *SPELLED[spelled])
+    return Thing(tuple(rng.sample(ways, len(ways))), rng.choice(("Meyer", "Jansen", "Weber", "Larsen")))
 
 
 KINDS: Mapping[str, tuple[Callable[[random.Random], Thing], str, str]] = {
@@ -158,6 +225,13 @@ KINDS: Mapping[str, tuple[Callable[[random.Random], Thing], str, str]] = {
     "postcode": (postcode, "The parcels go to {0} from now on.", "Deliver to {0}?"),
     "version": (version, "The customer runs {0} of the server.", "Is {0} affected?"),
     "date": (date, "The contract was signed on {0} in Rome.", "What was signed on {0}?"),
+    "time": (time, "The plumber comes at {0} and stays long.", "Who comes at {0}?"),
+    "share": (share, "The customer pays {0} of the rent.", "Who pays {0}?"),
+    "numbered": (numbered, "The customer disputes receipt {0} since May.", "What is wrong with {0}?"),
+    "plate": (plate, "The customer's van is {0} and stands outside.", "Where is {0}?"),
+    "machine": (machine, "The printer in the hall is {0} now.", "What is {0}?"),
+    "address": (address, "The server in the cellar is {0} now.", "Is {0} up?"),
+    "program": (program, "The job of the customer needs {0} to run.", "Is {0} there?"),
     "name": (name, "The customer's lawyer is called {0} and lives in Bern.", "Who is {0}?"),
 }
 
@@ -199,9 +273,9 @@ def made(rng: random.Random, each: int) -> tuple[list[str], list[Asked], list[As
         known: set[str] = set()
         for number in range(each):
             one = thing(rng)
-            if one.written[0] in known:
+            if min(one.written) in known:
                 continue
-            known.add(one.written[0])
+            known.add(min(one.written))
             way = number % len(one.written)
             wanted = statement.format(one.written[way])
             said |= dict.fromkeys((wanted, statement.format(one.other)))

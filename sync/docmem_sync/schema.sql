@@ -486,6 +486,8 @@ BEGIN
     IF text !~ '[0-9]([:.h][0-9]| ?[aphu]| o'')' THEN
         RETURN;
     END IF;
+    -- Nothing between the colons of a machine's address is a time.
+    text := regexp_replace(text, '[0-9a-f]*(:[0-9a-f]{0,4}){3,}', ' ', 'g');
     FOR said IN
         SELECT m || ''::text
         FROM regexp_matches(
@@ -772,6 +774,7 @@ AS $$
 DECLARE
     plain text := text;
     typed text := text;
+    said text[] := '{}';
     beside text[] := '{}';
     script record;
     its_words text;
@@ -801,6 +804,23 @@ BEGIN
                 stems := (stems::text || ' ' || to_tsvector(script.own, its_words)::text)::tsvector;
                 foreign_letters := foreign_letters || script.letters;
             END LOOP;
+        END IF;
+    END IF;
+    IF asked AND plain ~ '[0-9][0-9A-Fa-f :-]{3}' THEN
+        -- The parts of a time, an address or an account are each like those of many others.
+        said := ARRAY(SELECT docmem.times(lower(plain)) UNION ALL SELECT docmem.marks(lower(plain)));
+        IF cardinality(said) > 0 THEN
+            plain := regexp_replace(
+                regexp_replace(
+                    lower(plain),
+                    '(?<![\w:-])(?:([0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}|[0-9a-f]{4}[.][0-9a-f]{4}[.][0-9a-f]{4})'
+                    '|((?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}'
+                    '|(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?::(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?)'
+                    '|([a-z]{2}[0-9]{2} ?(?:[a-z]{4} ?)?(?:[0-9][a-z0-9]{3} ?){2,6}(?:[0-9][a-z0-9]{0,2})?))(?![\w:-])',
+                    ' ', 'g'
+                ),
+                '\m(?:[01]?[0-9]|2[0-3])(?:[:h][0-5][0-9](?: ?[ap][.]?m\M| ?uhr\M)?| ?[ap][.]?m\M)(?![0-9:])', ' ', 'g'
+            );
         END IF;
     END IF;
     IF plain ~ '[@./][[:alpha:]]' THEN
