@@ -480,7 +480,7 @@ class _Page:
         self.length = to + len(end)
         self.tokens += cost
         self.scrubbed += removed
-        self.seen |= marks
+        self.seen.update(marks)
 
 
 class _Opening(NamedTuple):
@@ -500,7 +500,7 @@ class _Line(NamedTuple):
     start: str
     shown: str
     end: str
-    marks: set[str]
+    marks: tuple[str, ...]
     removed: int
     words: Sequence[str] = ()
 
@@ -516,33 +516,29 @@ class _Line(NamedTuple):
 
 def _line(entry: Entry, year: int, *, most: int | None = None) -> _Line | None:
     """The entry's line; None where there is nothing to show. Of a text over `most` characters only so much is read."""
-    long = most is not None and len(entry.text) > most
-    safe, removed = clean(entry.text[:most] if long else entry.text)
-    words: Sequence[str] = () if entry.multiline else safe.split()
-    shown = "\n  ".join(filter(None, map(one_line, safe.split("\n")))) if entry.multiline else " ".join(words)
+    text, id, _, _, key, label, when, multiline, _, _, starts, ends, _, removed = entry
+    long = most is not None and len(text) > most
+    safe, cleaned = clean(text[:most] if long else text)
+    words: Sequence[str] = () if multiline else safe.split()
+    shown = "\n  ".join(filter(None, map(one_line, safe.split("\n")))) if multiline else " ".join(words)
     if not shown:
         return None
-    start = f"- {entry.key}: " if entry.key else "- "
+    start = f"- {key}: " if key else "- "
+    plain = not multiline and shown.isascii()  # nearly every text, and one line already
+    said = f"{key}:{shown.lower() if plain else normalized(shown)}".rstrip(" .!")
     return _Line(
-        start if entry.starts else f"{start}{MARK} ",
+        start if starts else f"{start}{MARK} ",
         shown,
-        f"{_CUT if long or not entry.ends else ''} [{_label(entry, year)}]\n",
-        _marks(entry, shown),
-        removed + entry.removed,
+        f"{_CUT if long or not ends else ''} [{_label(label, id, when, year)}]\n",
+        # A memory is told by its id, too.
+        (said,) if key or multiline or not id else (said, id),
+        removed + cleaned,
         words,
     )
 
 
-def _marks(entry: Entry, shown: str) -> set[str]:
-    """What tells an entry from another: a memory's id, and what is said (under its key, for an attribute)."""
-    plain = shown.isascii() and not entry.multiline  # nearly every text, and one line already
-    said = f"{entry.key}:{shown.lower() if plain else normalized(shown)}".rstrip(" .!")
-    return {said} if entry.key or entry.multiline or not entry.id else {said, entry.id}
-
-
-def _label(entry: Entry, year: int) -> str:
-    name = (_named(entry.label) if entry.label else "") or entry.id[:4]
-    when = entry.when
+def _label(label: str, id: str, when: datetime | None, year: int) -> str:
+    name = (_named(label) if label else "") or id[:4]
     if when is None:
         return name
     day = f"{name}, {when.day} {_MONTHS[when.month - 1]}"
