@@ -46,6 +46,9 @@ HOT = "hot"
 WRITTEN = "written"
 """A tenant that is synced while others are read."""
 READERS = 8
+SYNCS = 10
+"""A second, of ten memories each, while readers are asked: the same beside each of them. Without a pause, more is
+written beside who leaves more of the machine."""
 K = 5
 BLOCKS = ("preferences", "persona", "facts")
 """Profile, preferences and the best of what the goal is about: five facts by default."""
@@ -292,7 +295,7 @@ def returned(filled: Filled, rng: random.Random) -> float:
 
 @contextlib.contextmanager
 def writing(filled: Filled) -> Iterator[None]:
-    """A process that commits ten memories and syncs them, without a pause, all the while."""
+    """A process that commits ten memories and syncs them, `SYNCS` times a second, all the while."""
     context = multiprocessing.get_context("spawn")
     began, stop = context.Event(), context.Event()
     process = context.Process(target=sync_on, args=(filled.settings, began, stop))
@@ -307,12 +310,12 @@ def writing(filled: Filled) -> Iterator[None]:
 
 
 def sync_on(settings: Settings, began: Any, stop: Any) -> None:
-    """Commit and sync until `stop`."""
+    """Commit and sync until `stop`, each time when it is due, or at once where it is late."""
     repo = repository.open(settings, WRITTEN) if WRITTEN in tenants(settings) else repository.create(settings, WRITTEN)
     subject = names.subject_of_id(WRITTEN, "ana")
-    number = 0
-    while not stop.is_set():
-        number += 1
+    number, due = 0, time.monotonic()
+    while not stop.wait(max(0.0, due - time.monotonic())):
+        number, due = number + 1, max(due + 1 / SYNCS, time.monotonic())
         said = [Memory(id=f"{n:016x}", kind="fact", text=f"Said so {number} times.", subject=subject, path=path)
                 for n in range(1, 11) for path in [layout.memory_path(subject, f"{n:016x}", "said")]]  # fmt: skip
         with repo.locked():
@@ -453,7 +456,7 @@ def peer(bench: Bench, name: str, ask: Ask, filled: Filled, size: Size, rng: ran
                 continue
             both: tuple[list[float], list[float]] = ([], [])
             with writing(filled):  # there and back, so that what grows meanwhile is nobody's disadvantage
-                for which in (0, 1, 1, 0):
+                for which in (0, 1, 1, 0) * 3:
                     both[which].extend(concurrent((asked, packet)[which], calls=calls // READERS // 2))
             at_once = f"{READERS} readers, sync writes"
             row, ours = (
