@@ -30,6 +30,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from docmem import db, forks, threads
 from docmem.config import Settings
 from docmem.errors import DocmemError, ServerUnavailable
+from docmem.gate import Gate
 from docmem.names import tenant_name
 from docmem.sql import load
 
@@ -56,6 +57,12 @@ a thread that stayed none.
 """
 
 _WHO = "who holds or takes it: SELECT pid, usename, query FROM pg_stat_activity, in that database; see: docmem status"
+
+_AT_ONCE = 5
+"""Reads of a process at once. What is made of an answer takes the interpreter's lock for as long as Postgres takes for
+it, so more of them wait for each other anyway, and in no order: of eight readers' turns the slowest hundredth took
+28 ms with eight at once, 20 with five, 17 with four; the median 6, 7 and 8 ms.
+"""
 
 _LEAST = 0.01
 """Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
@@ -510,6 +517,7 @@ class Reader:
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
+        self._gate = Gate(_AT_ONCE)
         self._ended = threading.Event()
         self._answered = 0.0
 
@@ -548,6 +556,16 @@ class Reader:
         self.read("docmem", lambda index: index.write(Ask("tell", {"payload": payload})))
 
     def _once(
+        self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
+    ) -> T:
+        if not self._gate.enter(seconds=max(0.001, deadline - time.monotonic())):
+            raise self._late("no connection to Postgres", began)
+        try:
+            return self._inside(pool, tenant, work, began, deadline)
+        finally:
+            self._gate.leave()
+
+    def _inside(
         self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
     ) -> T:
         with (
@@ -626,7 +644,7 @@ class Reader:
         try:
             with db.session(self._settings, "reader") as connection:
                 db.check_schema(connection)
-            pool = db.reader_pool(self._settings)
+            pool = db.reader_pool(self._settings, max_size=_AT_ONCE)
             try:
                 pool.wait(_OPEN_SECONDS)
             except PoolTimeout:
