@@ -69,7 +69,7 @@ class Size:
 
 
 FULL = Size(tenants=2_000, hot=50_000, others=75, calls=2_000)
-QUICK = Size(tenants=20, hot=2_000, others=100, calls=200)
+QUICK = Size(tenants=20, hot=2_000, others=100, calls=1_000)
 
 
 class Constant:
@@ -210,6 +210,7 @@ def docmem_rows(bench: Bench, filled: Filled, size: Size, rng: random.Random) ->
         injector.packet(tenant, subject, "again")
         bench.row("docmem packet, hit", 5_000, timed(lambda: injector.packet(tenant, subject, "again"), 5_000))
         with writing(filled):
+            concurrent(lambda: packet(small), calls=_WARM // READERS)
             found = concurrent(lambda: packet(small), calls=size.calls // READERS)
         bench.row(f"docmem packet, {READERS} readers, sync writes", len(found), found)
         bench.ratios["miss_vs_bare_select"] = miss["p50_ms"] / select["p50_ms"]
@@ -456,6 +457,8 @@ def peer(bench: Bench, name: str, ask: Ask, filled: Filled, size: Size, rng: ran
                 continue
             both: tuple[list[float], list[float]] = ([], [])
             with writing(filled):  # there and back, so that what grows meanwhile is nobody's disadvantage
+                for maker in (asked, packet):  # as many connections as they take are open then
+                    concurrent(maker, calls=_WARM // READERS)
                 for which in (0, 1, 1, 0) * 3:
                     both[which].extend(concurrent((asked, packet)[which], calls=calls // READERS // 2))
             at_once = f"{READERS} readers, sync writes"
