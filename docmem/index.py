@@ -58,7 +58,7 @@ a thread that stayed none.
 
 _WHO = "who holds or takes it: SELECT pid, usename, query FROM pg_stat_activity, in that database; see: docmem status"
 
-_AT_ONCE = 5
+AT_ONCE = 5
 """Reads of a process at once. What is made of an answer takes the interpreter's lock for as long as Postgres takes for
 it, so more of them wait for each other anyway, and in no order: of eight readers' turns the slowest hundredth took
 28 ms with eight at once, 20 with five, 17 with four; the median 6, 7 and 8 ms.
@@ -517,7 +517,7 @@ class Reader:
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
-        self._gate = Gate(_AT_ONCE)
+        self._gate = Gate(AT_ONCE)
         self._ended = threading.Event()
         self._answered = 0.0
 
@@ -644,7 +644,7 @@ class Reader:
         try:
             with db.session(self._settings, "reader") as connection:
                 db.check_schema(connection)
-            pool = db.reader_pool(self._settings, max_size=_AT_ONCE)
+            pool = db.reader_pool(self._settings, max_size=AT_ONCE)
             try:
                 pool.wait(_OPEN_SECONDS)
             except PoolTimeout:

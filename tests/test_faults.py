@@ -27,7 +27,7 @@ from docmem.assembly import Request
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder
 from docmem.errors import ServerUnavailable
-from docmem.index import Busy, Index, Reader, Slow
+from docmem.index import AT_ONCE, Busy, Index, Reader, Slow
 from docmem.inject import Injector
 from docmem.layout import profile_path
 from docmem.packet import Packet
@@ -396,7 +396,7 @@ def test_connections_that_are_all_in_use_are_no_outage_while_one_of_them_is_answ
 
     with closing(Reader(mine, timeout=LONG)) as reader, ThreadPoolExecutor(10) as threads:
         reader.open(seconds=LONG)
-        holding = [threads.submit(reader.read, "acme", held(until)) for until in [first, *[end] * 7]]
+        holding = [threads.submit(reader.read, "acme", held(until)) for until in [first, *[end] * (AT_ONCE - 1)]]
         with pytest.raises(ServerUnavailable) as error:
             wait_until(lambda: reader.read("acme", lambda _: None, seconds=0.05))
         assert not isinstance(error.value, Slow)
