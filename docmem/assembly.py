@@ -5,6 +5,7 @@ The index and, where that is away, the files of the repo gather the same things;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -158,7 +159,7 @@ class Gathered:
     """What is there for a request. Documents are rows with `id`, `path`, `revision`, `folder`, `text` and `since`.
 
     `found` is what the goal is about, by relevance; without a goal, what is recent. `used`: ids of what the last runs
-    were given.
+    were given. `good_for`: seconds until the first of the memories ends.
     """
 
     standing: Sequence[Mapping[str, Any]] = ()
@@ -168,6 +169,7 @@ class Gathered:
     found: Sequence[Hit] = ()
     used: Collection[str] = field(default_factory=frozenset)
     degraded: str | None = None
+    good_for: float = math.inf
 
 
 def assemble(

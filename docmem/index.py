@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import socket
@@ -165,7 +166,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What `Index.read` was asked for. `tenant`: its revision and policies, None for one that was never synced."""
+    """What `Index.read` was asked for. `tenant`: its revision and policies, None for one that was never synced.
+
+    `good_for`: seconds until the first of its memories ends.
+    """
 
     tenant: Mapping[str, Any] | None = None
     profile: Mapping[str, Any] | None = None
@@ -176,6 +180,7 @@ class Read:
     used: Sequence[str] = ()
     found: Found = field(default_factory=Found)
     near: Sequence[Match] = ()
+    good_for: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +289,8 @@ class Index:
 
     def _memories(self, answer: Mapping[str, Any], subject: str) -> dict[str, Any]:
         """The parts of a `Read` that the function `docmem.found` gives."""
-        known = _memories(answer["memories"], now=datetime.fromisoformat(answer["now"]), subject=subject)
+        now, ends = datetime.fromisoformat(answer["now"]), answer["ends"]
+        known = _memories(answer["memories"], now=now, subject=subject)
         lexemes = answer["lexemes"] or ()
         by_words = [
             Match(known[id], strength, frozenset([lexemes[n - 1] for n in shared]))
@@ -302,6 +308,7 @@ class Index:
             "recent": [known[id] for id in answer["recent"] or ()],
             "near": [Match(known[id], strength) for id, strength in answer["near"] or ()],
             "found": found,
+            "good_for": math.inf if ends is None else (datetime.fromisoformat(ends) - now).total_seconds(),
         }
 
     def tenant(self) -> Mapping[str, Any] | None:

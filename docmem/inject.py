@@ -116,9 +116,13 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A packet, whether what changes it is heard, and what its tenant and subject are called there."""
+    """A packet, whether what changes it is heard, and what its tenant and subject are called there.
+
+    `good_for`: seconds until the first of the memories that it was chosen from ends.
+    """
 
     packet: Packet
+    good_for: float
     tenant: str | None = None
     subject: str = ""
 
@@ -474,7 +478,7 @@ class Injector:
         found = self._cache.aged(request.key)
         if found is not None:
             age, kept = found
-            if age <= self._ttl and (kept.tenant is not None or age <= DEAF_TTL):
+            if age <= min(self._ttl, kept.good_for) and (kept.tenant is not None or age <= DEAF_TTL):
                 return kept.packet
         return None
 
@@ -489,13 +493,13 @@ class Injector:
                 vector = self._vectors(request.goal, within=ends - _RESERVED - time.monotonic())
         mark = self._listener.mark()
         at_most = _QUICKLY * self._timeout if self._breakers.failing(None) else self._timeout
-        made, channel = self._made(request, vector, seconds=max(0.0, min(at_most, ends - time.monotonic())))
+        made, channel, good_for = self._made(request, vector, seconds=max(0.0, min(at_most, ends - time.monotonic())))
         if self._reader is self._writer:  # what the primary says that a replica doesn't have yet would be kept for long
             self._listener.start()
         if made.degraded == "embedder_failed" and vector is not None and vector.vector:
             self._note_unfit(request)
         if made.degraded is None:
-            self._keep(request, made, channel, mark)
+            self._keep(request, made, good_for, channel, mark)
         return made
 
     def _note_unfit(self, request: Request) -> None:
@@ -504,8 +508,10 @@ class Injector:
         if self._vectors is not None and request.goal:
             self._vectors.forget(request.goal)
 
-    def _made(self, request: Request, vector: QueryVector | None, *, seconds: float) -> tuple[Packet, str | None]:
-        """A packet of the index, and the key of the tenant's channel."""
+    def _made(
+        self, request: Request, vector: QueryVector | None, *, seconds: float
+    ) -> tuple[Packet, str | None, float]:
+        """A packet of the index, the key of the tenant's channel, and the seconds until the first memory of it ends."""
         known = self._rules.get(request.tenant)
         # Most tenants serve alike: a new one is read by the rules of another, and again if its own are different.
         guessed = known or self._last_rules
@@ -526,23 +532,23 @@ class Injector:
 
         rules, gathered = self._reader.read(request.tenant, work, seconds=seconds)
         if rules is None:
-            return Packet(degraded="not_synced"), None
+            return Packet(degraded="not_synced"), None, 0.0
         if rules is not known:
             self._rules.put(request.tenant, rules)
             self._last_rules = rules
         lay = partial(assemble, request, rules.policies, gathered, now=datetime.now(UTC))
-        return self._laid(lambda tokenizer: lay(tokenizer=tokenizer)), rules.channel
+        return self._laid(lambda tokenizer: lay(tokenizer=tokenizer)), rules.channel, gathered.good_for
 
-    def _keep(self, request: Request, made: Packet, channel: str | None, mark: int | None) -> None:
+    def _keep(self, request: Request, made: Packet, good_for: float, channel: str | None, mark: int | None) -> None:
         """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""
         kept = replace(made, cached=True)
         if channel is None or mark is None:
-            self._cache.put(request.key, _Kept(kept))
+            self._cache.put(request.key, _Kept(kept, good_for))
             return
         tenant = name_of(channel, "tenant")
         with self._listener.lock:
             if not self._listener.is_news(tenant, mark):
-                self._cache.put(request.key, _Kept(kept, tenant, name_of(channel, request.subject)))
+                self._cache.put(request.key, _Kept(kept, good_for, tenant, name_of(channel, request.subject)))
 
     def _changed(self, tenant: str, subjects: frozenset[str] | None) -> None:
         self._cache.drop(lambda _, kept: kept.tenant == tenant and (subjects is None or kept.subject in subjects))
@@ -662,6 +668,7 @@ def gather(index: Index, request: Request, rules: Policies, vector: QueryVector 
         found=found,
         used=frozenset(read.used),
         degraded=degraded,
+        good_for=read.good_for,
     )
 
 

@@ -6,7 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -974,6 +974,28 @@ def test_a_change_is_heard_for_as_long_as_a_packet_is_kept(acme: Settings, injec
     put(acme, "acme", {memory("Plans Porto.").path: None})
     sync_tenant(acme, "acme")
     wait_until(lambda: injector.packet("acme", "ana", "Porto") == Packet(), seconds=10)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        lambda soon: {"expires": soon},
+        lambda soon: {"valid_until": soon},
+        lambda soon: {"kind": "episode", "valid_from": soon - timedelta(days=90)},
+    ],
+    ids=["expires", "is so no longer", "was kept for as long as its kind is"],
+)
+def test_a_kept_packet_ends_with_the_first_memory_in_it(
+    acme: Settings, injector: Injector, ends: Callable[[datetime], dict[str, Any]]
+) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    serve(acme, memory("Plans Porto in May.", number=1, **ends(soon)), memory("Likes Porto.", number=2))
+    injector.packet("acme", "ana", "Porto")
+    wait_until(lambda: injector.hears)
+    wait_until(lambda: injector.packet("acme", "ana", "Porto").cached)
+    assert len(injector.packet("acme", "ana", "Porto").spans) == 2
+    wait_until(lambda: len(injector.packet("acme", "ana", "Porto").spans) == 1, seconds=10)
+    assert datetime.now(UTC) >= soon - timedelta(seconds=0.1)
 
 
 def test_a_number_that_no_run_can_have_is_refused_by_the_command(shell: Shell, indexed: Settings, tenant: str) -> None:

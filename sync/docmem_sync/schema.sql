@@ -1026,7 +1026,8 @@ $$;
 -- - what is nearest to a vector, with no cosine below `floor`: by key and sort, exact, and for the few vectors of a
 --   subject faster than any index. An approximate index is of one set of one tenant, over an expression that doesn't
 --   stand here: no plan can take it;
--- - the newest `preferences`, and the newest of some kinds (`recent`).
+-- - the newest `preferences`, and the newest of some kinds (`recent`);
+-- - when the first of all these memories `ends`: is no longer so, or kept for longer than its kind is.
 -- A memory is in the answer once, whatever found it, and column by column: names and columns of each row were half of
 -- the answer. Each part is a statement of its own, and only where it is asked for: to start one plan of all parts took
 -- longer than to run it. What a part finds it says by its place (ctid), which stays as it is while one statement looks
@@ -1058,6 +1059,7 @@ DECLARE
     preferences json;
     recent json;
     found_memories json;
+    ends timestamptz;
     found_documents json;
 BEGIN
     SELECT * INTO asked FROM json_to_record(request) AS a (
@@ -1209,8 +1211,13 @@ BEGIN
                    json_agg(m.id), json_agg(m.path), json_agg(m.revision), json_agg(m.kind), json_agg(m.text),
                    json_agg(coalesce(m.valid_from, m.created_at)), json_agg(m.thread), json_agg(m.turns),
                    json_agg(m.importance)
-               )
-        INTO found_memories
+               ),
+               min(least(
+                   m.valid_until, m.expires,
+                   coalesce(m.valid_from, m.created_at)
+                   + asked.kept[array_position(asked.limited, m.kind)] * interval '1 second'
+               ))
+        INTO found_memories, ends
         FROM docmem.memory m
         WHERE m.tenant_id = found.tenant AND m.ctid = ANY (shown);
     END IF;
@@ -1271,7 +1278,7 @@ BEGIN
     END IF;
 
     RETURN json_build_object(
-        'now', now(), 'words', words, 'lexemes', lexemes, 'sampled', memories, 'in_memories', in_memories,
+        'now', now(), 'ends', ends, 'words', words, 'lexemes', lexemes, 'sampled', memories, 'in_memories', in_memories,
         'by_words', by_words, 'near', near, 'preferences', preferences, 'recent', recent, 'memories', found_memories,
         'documents', found_documents
     );
@@ -1370,7 +1377,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 16;
+CREATE FUNCTION docmem.schema_version() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 17;
 
 GRANT USAGE ON SCHEMA docmem TO docmem_sync, docmem_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA docmem TO docmem_reader;
