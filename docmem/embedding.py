@@ -483,11 +483,21 @@ class QueryVectors:
             done.set()
 
     def _in_time(self, question: str, limit: float, call: object) -> QueryVector:
-        answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
         if self._is_instant:
-            self._embed(question, answer, call)
-            return answer.get()
-        if not self._workers.do(partial(self._embed, question, answer, call)):
+            try:
+                return self._embedded(question)
+            finally:
+                self._calls.end(call)
+        answer: queue.SimpleQueue[QueryVector] = queue.SimpleQueue()
+
+        def embed() -> None:
+            try:
+                found = self._embedded(question)
+            finally:
+                self._calls.end(call)
+            answer.put(found)
+
+        if not self._workers.do(embed):
             self._calls.end(call)
             return QueryVector(degraded="embedder_failed")
         try:
@@ -495,22 +505,19 @@ class QueryVectors:
         except queue.Empty:
             return QueryVector(degraded="embedder_failed")
 
-    def _embed(self, question: str, answer: queue.SimpleQueue[QueryVector], call: object) -> None:
+    def _embedded(self, question: str) -> QueryVector:
         try:
             vector = tuple(self._embedder.query(question))
             floor = min_relevance(self._embedder.model)
-            found = QueryVector(vector=vector, set=set_name(self._embedder, len(vector)), min_relevance=floor)
+            return QueryVector(vector=vector, set=set_name(self._embedder, len(vector)), min_relevance=floor)
         except EmbedderMissing:
-            found = QueryVector(degraded="no_embedder")
+            return QueryVector(degraded="no_embedder")
         except DocmemError as error:
             _log.warning("a question goes without a vector: %s", error.code)
-            found = QueryVector(degraded="embedder_failed")
+            return QueryVector(degraded="embedder_failed")
         except (Exception, SystemExit) as error:  # noqa: BLE001 an embedder may be the host's, and raise what it likes
             _log.warning("a question goes without a vector: the embedder raised %s", type(error).__name__)
-            found = QueryVector(degraded="embedder_failed")
-        finally:
-            self._calls.end(call)
-        answer.put(found)
+            return QueryVector(degraded="embedder_failed")
 
 
 class _Calls:

@@ -575,22 +575,27 @@ class Reader:
     def _inside(
         self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
     ) -> T:
-        with (
-            pool.connection(timeout=max(0.001, deadline - time.monotonic())) as connection,
-            self._watchdog.guard(connection, deadline),
-        ):
-            waited, left = time.monotonic() - began, deadline - time.monotonic()
-            if left < _LEAST:
-                raise Busy("there was no time left to ask Postgres")
-            try:
-                found = _in_one_view(connection, tenant, work, deadline)
-            except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
-                self._answered = time.monotonic()
-                kind = Locked if isinstance(error, psycopg.errors.LockNotAvailable) else Slow
-                if left <= waited:  # who had to wait for others had too little time
-                    kind = Busy
-                by = ": somebody holds a lock" if kind is Locked else ""
-                raise kind(f"no answer from Postgres within {left:.2g} s{by}", hint=_WHO) from None
+        # Not as a context: that one commits, and nothing is begun here that isn't ended here.
+        connection = pool.getconn(timeout=max(0.001, deadline - time.monotonic()))
+        try:
+            with self._watchdog.guard(connection, deadline):
+                return self._answer(connection, tenant, work, began, deadline)
+        finally:
+            pool.putconn(connection)
+
+    def _answer(self, connection: Any, tenant: str, work: Callable[[Index], T], began: float, deadline: float) -> T:
+        waited, left = time.monotonic() - began, deadline - time.monotonic()
+        if left < _LEAST:
+            raise Busy("there was no time left to ask Postgres")
+        try:
+            found = _in_one_view(connection, tenant, work, deadline)
+        except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
+            self._answered = time.monotonic()
+            kind = Locked if isinstance(error, psycopg.errors.LockNotAvailable) else Slow
+            if left <= waited:  # who had to wait for others had too little time
+                kind = Busy
+            by = ": somebody holds a lock" if kind is Locked else ""
+            raise kind(f"no answer from Postgres within {left:.2g} s{by}", hint=_WHO) from None
         self._answered = time.monotonic()
         return found
 
