@@ -279,7 +279,7 @@ def test_a_tenant_whose_rows_take_too_long_is_shut_out_alone_and_no_turn_waits_t
     spoil = f"ALTER TABLE docmem.memory RENAME TO kept; CREATE VIEW docmem.memory AS {rows}; {GRANT}"
     with (
         psycopg.connect(postgres.start(mine).dsn("owner"), autocommit=True) as owner,
-        Injector(mine, timeout=0.2, files=False) as injector,
+        Injector(mine, timeout=0.6, files=False) as injector,
     ):
         _goes_well(injector)
         owner.execute(spoil.encode())
@@ -299,7 +299,7 @@ def test_a_table_that_is_locked_for_long_is_found_out_aside_for_all_tenants(
 ) -> None:
     with (
         psycopg.connect(postgres.start(mine).dsn("owner")) as owner,
-        Injector(mine, timeout=0.2, files=False) as injector,
+        Injector(mine, timeout=0.6, files=False) as injector,
     ):
         _goes_well(injector)
         owner.execute("LOCK docmem.memory")
