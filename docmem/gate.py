@@ -34,18 +34,20 @@ class Gate:
             turn = threading.Lock()
             turn.acquire()
             self._waiting.append(turn)
+        passed = waited = False
         try:
             passed = turn.acquire(timeout=seconds)
-        except BaseException:
+            waited = True
+        finally:
             with self._lock:
-                self._give_up(turn)
-            raise
-        with self._lock:
-            if not passed and turn in self._waiting:
-                self._waiting.remove(turn)
-                return False
-            self._inside.add(me)  # also who was let in just when the time was over
-            return True
+                if not passed and turn in self._waiting:
+                    self._waiting.remove(turn)
+                elif waited:  # also who was let in just when the time was over
+                    passed = True
+                    self._inside.add(me)
+                else:  # a signal's handler raised, and the place was given to it meanwhile
+                    self._pass_on()
+        return passed
 
     def leave(self) -> None:
         """Give the place to who has waited longest."""
@@ -54,12 +56,6 @@ class Gate:
             if me in self._inside:
                 self._inside.remove(me)
                 self._pass_on()
-
-    def _give_up(self, turn: threading.Lock) -> None:
-        if turn in self._waiting:
-            self._waiting.remove(turn)
-        else:
-            self._pass_on()
 
     def _pass_on(self) -> None:
         if self._waiting:

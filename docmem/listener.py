@@ -93,10 +93,11 @@ class Listener:
                 with closing(db.listen(self._settings)) as connection:
                     self._hear(connection)
                 pause = _PAUSES[0]
-            except Exception:  # noqa: BLE001 a thread that ended here would be believed to hear for ever
+            except (DocmemError, psycopg.Error, OSError):
                 # The turns say what is wrong; without a listener they only keep packets for a shorter time.
                 pause = min(2 * pause, _PAUSES[1])
-            self._deaf()
+            finally:
+                self._deaf()  # a thread that ends here by anything else isn't believed to hear for ever
             self._stop.wait(pause)
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
