@@ -17,12 +17,15 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo, pq
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -97,8 +100,20 @@ def connect(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
 def _connected(settings: Settings, role: Role) -> psycopg.Connection[DictRow]:
     with _explained(settings, role):
         connection = psycopg.connect(dsn(settings, role), **_options(settings, role))
-    _connections.add(connection)
+    _prepare(connection)
     return connection
+
+
+class _Time(Loader):
+    """A time as `set_tenant` and `set_turn` have it come: psycopg goes by what the session was set to before."""
+
+    def load(self, data: Buffer) -> datetime:
+        return datetime.fromisoformat(bytes(data).decode())
+
+
+def _prepare(connection: psycopg.Connection[Any]) -> None:
+    _connections.add(connection)
+    connection.adapters.register_loader("timestamptz", _Time)
 
 
 @contextmanager
@@ -268,7 +283,7 @@ def reader_pool(settings: Settings, *, min_size: int = 1, max_size: int = 8) -> 
     connect(settings, "reader").close()
 
     def configure(connection: psycopg.Connection[Any]) -> None:
-        _connections.add(connection)
+        _prepare(connection)
         check_session(connection, "reader")
 
     return _Pool(

@@ -17,12 +17,15 @@ SELECT session_user::text AS role,
 -- name: set_tenant
 -- Plans are made for this tenant: a cached one made for another gave 0 rows, silently.
 -- A table that somebody has locked is waited for, not for ever.
+-- Times come in UTC and ISO 8601 whatever the database is set to: until 9999-12-31T23:59:59Z is the year 10000 in Asia.
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true),
        set_config('lock_timeout', '10s', true);
 
 -- name: set_turn
 -- The same for a turn, which waits for no lock and for no statement longer than it would for the answer.
 SELECT set_config('app.current_tenant', %(tenant)s, true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true),
        set_config('lock_timeout', %(lock)s, true), set_config('statement_timeout', %(limit)s, true);
 
 -- name: one_view

@@ -530,6 +530,7 @@ class Injector:
                 return None, gathered
             return fresh, gather(index, request, fresh.policies, vector)[1]
 
+        asked = time.monotonic()
         rules, gathered = self._reader.read(request.tenant, work, seconds=seconds)
         if rules is None:
             return Packet(degraded="not_synced"), None, 0.0
@@ -537,7 +538,12 @@ class Injector:
             self._rules.put(request.tenant, rules)
             self._last_rules = rules
         lay = partial(assemble, request, rules.policies, gathered, now=datetime.now(UTC))
-        return self._laid(lambda tokenizer: lay(tokenizer=tokenizer)), rules.channel, gathered.good_for
+        made = self._laid(lambda tokenizer: lay(tokenizer=tokenizer))
+        return (
+            made,
+            rules.channel,
+            gathered.good_for - (time.monotonic() - asked),
+        )  # the index counts from when it was asked
 
     def _keep(self, request: Request, made: Packet, good_for: float, channel: str | None, mark: int | None) -> None:
         """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""

@@ -34,8 +34,10 @@ from docmem.layout import profile_path
 from docmem.model import Memory
 from docmem.packet import HEADINGS, PREAMBLE, Packet
 from docmem.postgres import Server
+from docmem.recall import search
 from docmem.recorder import given_now, packet_hash
 from docmem_sync import erase as sync_erase
+from docmem_sync import status
 from docmem_sync.sync import sync_tenant
 from tests.support.cli import Shell
 from tests.support.index import rows
@@ -996,6 +998,25 @@ def test_a_kept_packet_ends_with_the_first_memory_in_it(
     assert len(injector.packet("acme", "ana", "Porto").spans) == 2
     wait_until(lambda: len(injector.packet("acme", "ana", "Porto").spans) == 1, seconds=10)
     assert datetime.now(UTC) >= soon - timedelta(seconds=0.1)
+
+
+@pytest.mark.parametrize("setting", ["timezone = 'Asia/Tokyo'", "timezone = 'America/Lima'", "datestyle = 'German'"])
+def test_times_are_told_whatever_the_database_is_set_to(
+    acme: Settings, postgres_server: postgres.Server, setting: str
+) -> None:
+    """What holds for ever ends in the year 10000 in one zone, and began before the year 1 in another."""
+    database = str(conninfo_to_dict(str(acme.dsn))["dbname"])
+    with psycopg.connect(postgres_server.dsn("admin", database=database), autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE {database} SET {setting}".encode())
+    ever = memory("Was always in Porto.", valid_from=datetime.min.replace(tzinfo=UTC))
+    serve(acme, ever, memory("Stays in Porto.", valid_until=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)))
+    with patient(acme) as injector:
+        for goal in ("Porto", None):
+            assert set(shown(injector.packet("acme", "ana", goal, run=1))) == {ever.text, "Stays in Porto."}
+        assert injector.flush()
+    assert len(trace.read(acme, "acme", 1)[0].pieces) == 2
+    assert len(search(acme, "acme", "Porto").hits) == 2
+    assert status.status(acme)["tenants"][0]["synced_at"].endswith("Z")
 
 
 def test_a_number_that_no_run_can_have_is_refused_by_the_command(shell: Shell, indexed: Settings, tenant: str) -> None:
