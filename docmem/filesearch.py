@@ -8,6 +8,7 @@ of all texts keeps a dictionary a paragraph, which was ten times the text, and l
 from __future__ import annotations
 
 import heapq
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -181,6 +182,15 @@ def is_current(memory: Memory, config: TenantConfig, now: datetime) -> bool:
         and (memory.valid_from is None or memory.valid_from <= now)
         and all(end is None or now < end for end in (memory.valid_until, memory.expires))
     )
+
+
+def stays_for(memory: Memory, config: TenantConfig, now: datetime) -> float:
+    """Seconds until `is_current` says something else of it than now; infinity where it never will."""
+    keep = _retention(config.policies.retention, memory.kind)
+    turns = [end - now for end in (memory.valid_from, memory.valid_until, memory.expires) if end is not None]
+    if keep is not None and memory.valid_from is not None:
+        turns.append(keep - (now - memory.valid_from))
+    return min((left.total_seconds() for left in turns if left > timedelta()), default=math.inf)
 
 
 def _retention(retention: Retention, kind: Kind) -> timedelta | None:

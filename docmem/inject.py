@@ -1,7 +1,8 @@
 """Inject: an agent's packet in a turn, and never at the price of the turn.
 
 Whatever fails, `Injector.packet` returns: a packet from the local files, or an empty one, that says in `degraded` what
-was away. A broken server costs the first two turns a fifth of a second each and later ones nothing, until it is back.
+was away. A broken server costs the first two turns a fifth of a second each and later ones nothing, until it is back;
+where files serve, a person's first one what it takes to read them.
 Isolation alone fails closed: a tenant that can't be one, or a role that row-level security doesn't bind, is never
 served.
 """
@@ -360,12 +361,12 @@ class Injector:
             raise Closed("this injector was closed", hint="make another, or close it later")
         again = _again(lambda: self._fresh(request, time.monotonic()))
         why = self._breakers.shut(request.tenant, request.whom, again=again)
+        ends = began + self._timeout + _SPARE
         if why is not None:
-            return self._instead(request, why, wait=0.0)
+            return self._instead(request, why, wait=max(0.0, ends - time.monotonic()), anew=False)
         kept = self._kept(request)
         if kept is not None:
             return kept
-        ends = began + self._timeout + _SPARE
         try:
             made = self._fresh(request, began)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
@@ -454,14 +455,14 @@ class Injector:
         rules = policies({"revision": ""})
         self._reader.read(_NOBODY_THERE, lambda index: gather(index, request, rules, None))
 
-    def _instead(self, request: Request, code: str, *, wait: float) -> Packet:
-        """What the files give, or nothing but the reason."""
+    def _instead(self, request: Request, code: str, *, wait: float, anew: bool = True) -> Packet:
+        """What the files give, or nothing but the reason; see `Fallback.packet`."""
         if code == RoleRefused.code:
             return Packet(degraded=code)
         if self._fallback is None:
             return Packet(degraded=code)
         fallback = self._fallback
-        made = self._laid(lambda tokenizer: fallback.packet(request, wait=wait, tokenizer=tokenizer))
+        made = self._laid(lambda tokenizer: fallback.packet(request, wait=wait, anew=anew, tokenizer=tokenizer))
         return made or Packet(degraded=code)
 
     def _laid(self, lay: Callable[[Tokenizer | None], T]) -> T:

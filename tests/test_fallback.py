@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from docmem.assembly import requested
 from docmem.config import Settings
 from docmem.fallback import Fallback, shelf_at
 from docmem.files import render_memory
+from docmem.inject import Injector
 from docmem.model import Memory
 from docmem.names import subject_key
 from docmem.packet import Packet
@@ -155,12 +157,25 @@ def test_what_ends_goes_while_no_file_changes(settings: Settings, files: Fallbac
     assert set(shown(packet(files, "tea"))) == {"Likes tea."}
 
 
-def test_what_ends_is_gone_from_packets_at_once(settings: Settings, files: Fallback) -> None:
-    keep(settings, memory("Likes tea."))
-    packet(files, "tea")
-    keep(settings, memory("Likes tea until now.", expires=datetime.now(UTC) + timedelta(seconds=1)))
-    wait_until(lambda: len(packet(files, "tea").spans) == 2, seconds=1)
-    wait_until(lambda: shown(packet(files, "tea")) == ["Likes tea."], seconds=10)
+@pytest.mark.parametrize(
+    ("changes", "is_there"),
+    [
+        (lambda soon: {"expires": soon}, [True, False]),
+        (lambda soon: {"kind": "episode", "valid_from": soon - timedelta(hours=1)}, [True, False]),
+        (lambda soon: {"valid_from": soon}, [False, True]),
+    ],
+    ids=["expires", "was kept for as long as its kind is", "begins"],
+)
+def test_what_ends_or_begins_does_so_in_packets_at_once(
+    settings: Settings, files: Fallback, changes: Callable[[datetime], dict[str, Any]], is_there: list[bool]
+) -> None:
+    keep(settings, memory("Likes tea."), files={"docmem.yaml": CONFIG + b"policies: {retention: {episode: 1h}}\n"})
+    packet(files, None)
+    soon = datetime.now(UTC) + timedelta(seconds=0.7)
+    head = keep(settings, memory("Likes tea for a while.", **changes(soon)))
+    wait_until(lambda: {span.revision for span in packet(files, None).spans} == {head}, seconds=0.7)
+    for there in is_there:
+        wait_until(lambda: ("Likes tea for a while." in shown(packet(files, None))) is there, seconds=10)  # noqa: B023
 
 
 def test_a_packet_is_dated_by_now_and_names_the_commit_of_now(settings: Settings, files: Fallback) -> None:
@@ -242,3 +257,15 @@ def test_the_command_waits_for_the_files_as_no_turn_would(settings: Settings, te
     packet = shell("inject", "acme", "ana", "--goal", "tea", "--json").json
     assert packet["degraded"] == "files"
     assert "Likes tea." in packet["text"]
+
+
+def test_a_persons_first_turn_has_the_files_also_when_nobody_asks_postgres_any_more(
+    settings: Settings, tenant: str
+) -> None:
+    keep(settings, *(memory(f"Likes {who}.", who=who) for who in ("tea", "rum", "gin")))
+    away = replace(settings, dsn="postgresql://docmem_reader:x@127.0.0.1:1/docmem", embedding_model="none")
+    with Injector(away, timeout=30) as injector:
+        for _ in range(3):
+            injector.packet("acme", "tea")
+        assert injector._breakers.shut("acme")
+        assert [shown(injector.packet("acme", who)) for who in ("rum", "gin")] == [["Likes rum."], ["Likes gin."]]

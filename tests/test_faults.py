@@ -152,7 +152,8 @@ def test_a_server_that_is_killed_is_started_again(mine: Settings) -> None:
     with Injector(mine, timeout=0.2, files=False) as injector:
         _goes_well(injector)
         _signal(mine, signal.SIGKILL)
-        assert {packet.degraded for packet in _turns(injector)} <= {"server_unavailable", None}
+        # `busy`: it was there again when the turn's time was nearly over.
+        assert {packet.degraded for packet in _turns(injector)} <= {"server_unavailable", "busy", None}
         _goes_well(injector)
 
 
