@@ -16,11 +16,16 @@ class Gate:
     def __init__(self, places: int) -> None:
         self._free = places
         self._lock = threading.Lock()
+        self._ahead: deque[threading.Lock] = deque()
         self._waiting: deque[threading.Lock] = deque()
         self._inside: set[int] = set()
 
-    def enter(self, *, seconds: float) -> bool:
-        """Take a place, waiting for it at most so long; whether there was one. `leave` gives it back."""
+    def enter(self, *, seconds: float, ahead: bool = False) -> bool:
+        """Take a place, waiting for it at most so long; whether there was one. `leave` gives it back.
+
+        Who goes `ahead` goes before all who don't: for what is short, and rare beside them.
+        """
+        waiting = self._ahead if ahead else self._waiting
         me = threading.get_ident()
         with self._lock:
             if (
@@ -33,15 +38,15 @@ class Gate:
                 return True
             turn = threading.Lock()
             turn.acquire()
-            self._waiting.append(turn)
+            waiting.append(turn)
         passed = waited = False
         try:
             passed = turn.acquire(timeout=seconds)
             waited = True
         finally:
             with self._lock:
-                if not passed and turn in self._waiting:
-                    self._waiting.remove(turn)
+                if not passed and turn in waiting:
+                    waiting.remove(turn)
                 elif waited:  # also who was let in just when the time was over
                     passed = True
                     self._inside.add(me)
@@ -58,7 +63,8 @@ class Gate:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().release()
+        waiting = self._ahead or self._waiting
+        if waiting:
+            waiting.popleft().release()
         else:
             self._free += 1

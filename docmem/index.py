@@ -528,8 +528,8 @@ class Reader:
         self._ended = threading.Event()
         self._answered = 0.0
 
-    def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None) -> T:
-        """Run `work` on a connection as `tenant`. `seconds` instead of `timeout`, for what no turn waits for.
+    def read(self, tenant: str, work: Callable[[Index], T], *, seconds: float | None = None, ahead: bool = False) -> T:
+        """Run `work` on a connection as `tenant`. `seconds` instead of `timeout`; `ahead` of the other reads.
 
         Raises `InvalidName`, `ServerUnavailable`, `RoleRefused`, `SchemaError`, `ConfigError`, `IndexFailed`, `Closed`.
         """
@@ -546,7 +546,7 @@ class Reader:
         deadline = began + limit
         for _ in range(_TRIES):
             try:
-                return self._once(pool, tenant, work, began, deadline)
+                return self._once(pool, tenant, work, began, deadline, ahead=ahead)
             except PoolTimeout:
                 raise self._late("no connection to Postgres", began) from None
             except (psycopg.OperationalError, psycopg.InterfaceError):
@@ -563,9 +563,16 @@ class Reader:
         self.read("docmem", lambda index: index.write(Ask("tell", {"payload": payload})))
 
     def _once(
-        self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
+        self,
+        pool: ConnectionPool[Any],
+        tenant: str,
+        work: Callable[[Index], T],
+        began: float,
+        deadline: float,
+        *,
+        ahead: bool,
     ) -> T:
-        if not self._gate.enter(seconds=max(0.001, deadline - time.monotonic())):
+        if not self._gate.enter(seconds=max(0.001, deadline - time.monotonic()), ahead=ahead):
             raise self._late("no connection to Postgres", began)
         try:
             return self._inside(pool, tenant, work, began, deadline)

@@ -134,15 +134,16 @@ LIMIT %(limit)s;
 SELECT pg_advisory_xact_lock(hashtextextended('docmem.run:' || %(tenant)s || ':' || %(agent)s, 0)),
        set_config('synchronous_commit', 'off', true);
 
--- name: next_run
+-- name: next_runs
+-- Some runs at once: the row of the last counts them all.
 INSERT INTO docmem.trace (tenant_id, agent, run, packet, starts, ends, block, memory, path, revision, subject, at)
-SELECT %(tenant)s, %(agent)s, 1 + greatest(
+SELECT %(tenant)s, %(agent)s, %(runs)s + greatest(
            (SELECT coalesce(max(t.run), 0) FROM docmem.trace t WHERE t.tenant_id = %(tenant)s AND t.agent = %(agent)s),
            (SELECT coalesce(max(u.last_used_run), 0) FROM docmem.usage u
             WHERE u.tenant_id = %(tenant)s AND u.agent = %(agent)s)
        ), '', 0, 0, '', '', '', '', '', now()
 WHERE EXISTS (SELECT FROM docmem.tenant_config c WHERE c.tenant_id = %(tenant)s)
-RETURNING run;
+RETURNING run - %(runs)s + 1 AS first;
 
 -- name: write_traces
 -- What an erase has taken away isn't brought back by a writer that was late.

@@ -40,6 +40,7 @@ from docmem.names import agent_name, tenant_name
 from docmem.packet import Packet, Tokenizer
 from docmem.recall import KNOWLEDGE, Policies, Question, answer, asking, of_recent, policies
 from docmem.recorder import Recorder, given_now
+from docmem.runs import Runs
 
 TURN_TIMEOUT = 0.2
 """Seconds that Postgres may hold up a turn."""
@@ -184,6 +185,7 @@ class Injector:
         self._last_rules: _Rules | None = None
         self._listener = Listener(self._settings, tell=self._writer.tell, changed=self._changed, lost=self._cache.clear)
         self._recorder = Recorder(self._record)
+        self._runs = Runs(self._count)
         self._fallback = Fallback(self._settings) if self._files else None
         self._breakers = Breakers(pause=_RETRY_SECONDS)
         # Where packets come from a replica, a primary that is away is no reason to go without them.
@@ -282,7 +284,7 @@ class Injector:
             if self._closed or self._counting.shut(tenant, _RUNS, ("runs", tenant)):
                 return None
             key = "runs", tenant
-            run = self._count(tenant, name)
+            run = self._runs.next(tenant, name, seconds=_QUICKLY * self._timeout)
             self._counting.succeeded(_RUNS, key)
             return run
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
@@ -291,10 +293,19 @@ class Injector:
                 self._note_uncounted(tenant, name, error)
             return None
 
-    def _count(self, tenant: str, agent: str) -> int | None:
-        asks = [Ask(step, {"agent": agent}) for step in ("lock_runs", "next_run")]
-        rows = self._writer.read(tenant, lambda index: index.write(*asks), seconds=_QUICKLY * self._timeout)
-        return int(rows[1][0]["run"]) if rows[1] else None
+    def _count(self, tenant: str, agent: str, many: Callable[[], int], seconds: float) -> int | None:
+        """Count some runs; the number of the first. See `Runs`."""
+
+        def work(index: Index) -> int | None:
+            _, counted = index.write(
+                Ask("lock_runs", {"agent": agent}), Ask("next_runs", {"agent": agent, "runs": many()})
+            )
+            return int(counted[0]["first"]) if counted else None
+
+        return self._writer.read(tenant, work, seconds=seconds, ahead=True)
+
+    def _count_one(self, tenant: str, agent: str) -> None:
+        self._count(tenant, agent, lambda: 1, _QUICKLY * self._timeout)
 
     def flush(self, *, seconds: float = 5.0) -> bool:
         """Wait until what runs were given is recorded, for so long at most; whether it is."""
@@ -410,8 +421,8 @@ class Injector:
         elif _is_outage(error):
             self._counting.failed(None, _code(error), _again(partial(self._try_server, self._writer)))
         else:
-            self._counting.failed(("runs", tenant), _code(error), _again(lambda: self._count(tenant, agent)))
-            nobodys = _again(lambda: self._count(_NOBODY_THERE, agent))
+            self._counting.failed(("runs", tenant), _code(error), _again(lambda: self._count_one(tenant, agent)))
+            nobodys = _again(lambda: self._count_one(_NOBODY_THERE, agent))
             self._counting.failed(_RUNS, _code(error), nobodys, by=tenant)
 
     def _shut_all(self, error: Exception, *, surely: bool = False) -> None:

@@ -36,6 +36,27 @@ def test_a_few_are_inside_at_once_and_the_others_in_the_order_of_coming() -> Non
     assert inside == [0, 1, 2, 3, 4, 5]
 
 
+def test_who_goes_ahead_is_let_in_before_who_came_earlier() -> None:
+    gate, inside = Gate(1), []
+    assert gate.enter(seconds=1)
+
+    def visit(name: str, ahead: bool) -> None:
+        assert gate.enter(seconds=30, ahead=ahead)
+        inside.append(name)
+        gate.leave()
+
+    visits = [("first", False), ("second", False), ("short", True), ("shorter", True)]
+    threads = [threading.Thread(target=visit, args=visit_) for visit_ in visits]
+    for number, thread in enumerate(threads):
+        thread.start()
+        wait_until(lambda: len(gate._waiting) + len(gate._ahead) == number + 1)  # noqa: B023 it is asked at once
+    gate.leave()
+    for thread in threads:
+        thread.join()
+    assert inside == ["short", "shorter", "first", "second"]
+    assert (gate._free, len(gate._waiting), len(gate._ahead)) == (1, 0, 0)
+
+
 def test_who_waited_too_long_is_told_so_and_takes_no_place() -> None:
     gate = Gate(1)
     assert gate.enter(seconds=1)
@@ -104,7 +125,7 @@ def test_no_place_is_lost_however_many_come_and_give_up() -> None:
     def come(seed: int) -> None:
         rng = random.Random(seed)
         for _ in range(300):
-            if gate.enter(seconds=rng.choice((0.0, 0.0001, 0.0005, 1))):
+            if gate.enter(seconds=rng.choice((0.0, 0.0001, 0.0005, 1)), ahead=rng.random() < 0.3):
                 with lock:
                     inside[0] += 1
                     most[0] = max(most[0], inside[0])
@@ -119,4 +140,4 @@ def test_no_place_is_lost_however_many_come_and_give_up() -> None:
     for thread in threads:
         thread.join()
     assert most[0] <= 3
-    assert (gate._free, len(gate._waiting), gate._inside) == (3, 0, set())
+    assert (gate._free, len(gate._waiting), len(gate._ahead), gate._inside) == (3, 0, 0, set())

@@ -559,6 +559,22 @@ def test_runs_are_counted_by_agent_also_at_once(acme: Settings, injector: Inject
     assert injector.next_run("No tenant") is None
 
 
+def test_runs_of_a_burst_are_counted_by_few_statements(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    assert injector.next_run("acme") == 1
+    with db.session(acme, "sync") as other, ThreadPoolExecutor(20) as pool:
+        with db.tenant_transaction(other, "acme") as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('docmem.run:acme:default', 0))")
+            waiting = [pool.submit(injector.next_run, "acme")]
+            waits = "SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+            wait_until(lambda: cursor.execute(waits).fetchall())
+            waiting += [pool.submit(injector.next_run, "acme") for _ in range(19)]
+            wait_until(lambda: sum(batch.size for batch in injector._runs._last.values()) == 19)
+        assert sorted(each.result() or 0 for each in waiting) == list(range(2, 22))
+    counted = rows(acme, "SELECT run FROM docmem.trace WHERE tenant_id = %(tenant)s ORDER BY run")
+    assert [row["run"] for row in counted] == [1, 2, 21]
+
+
 def test_a_run_that_waited_for_another_is_counted_after_it(acme: Settings, injector: Injector) -> None:
     serve(acme, memory("Plans Porto."))
     assert injector.next_run("acme") == 1
