@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from docmem.errors import InputError
 from docmem.names import agent_name, is_safe_path, subject_key, tenant_name
@@ -48,8 +47,7 @@ _RUN_MAX = 10**15
 """Far from what Postgres can count to, so that there is always a next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a packet is asked for."""
 
     tenant: str
@@ -154,8 +152,7 @@ def _listed(given: object, what: str) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(NamedTuple):
     """What is there for a request. Documents are rows with `id`, `path`, `revision`, `folder`, `text` and `since`.
 
     `found` is what the goal is about, by relevance; without a goal, what is recent. `used`: ids of what the last runs
@@ -167,7 +164,7 @@ class Gathered:
     profile: Mapping[str, Any] | None = None
     preferences: Sequence[Hit] = ()
     found: Sequence[Hit] = ()
-    used: Collection[str] = field(default_factory=frozenset)
+    used: Collection[str] = frozenset()
     degraded: str | None = None
     good_for: float = math.inf
 
@@ -178,23 +175,28 @@ def assemble(
     """The packet of what was gathered."""
     budgets = rules.budgets
     tiers = (*_standing(request, rules, gathered), *_recalled(request, rules, gathered))
-    made = build(
+    return build(
         # What is asked for by its path is shown even where nobody asks for the block.
         (tier for tier in tiers if tier.block in request.blocks or tier.block == "documents"),
         tokens=budgets.tokens,
         blocks=budgets.blocks,
         now=now,
         degraded=gathered.degraded,
+        candidates=len(gathered.found) + len(gathered.preferences),
         tokenizer=tokenizer,
     )
-    return replace(made, candidates=len(gathered.found) + len(gathered.preferences))
 
 
 def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable[Tier]:
     """What is shown whatever the goal is."""
     budgets = rules.budgets
-    for block in ALWAYS:
-        yield Tier(block, laid_out(row for row in gathered.standing if row["folder"] == block), whole=True)
+    if gathered.standing:
+        for block in ALWAYS:
+            yield Tier(block, laid_out(row for row in gathered.standing if row["folder"] == block), whole=True)
+        strategy = (row for row in gathered.standing if row["path"].startswith(STRATEGY))
+        yield Tier("strategy", laid_out(strategy), whole=True)
+    if gathered.asked:
+        yield Tier("documents", laid_out(gathered.asked), whole=True)
     # Some may say the same, so that a few more than are shown are looked at.
     told = gathered.preferences[: 2 * budgets.preferences]
     preferences = [_entry(hit, rules, gathered.used) for hit in told]
@@ -209,9 +211,6 @@ def _standing(request: Request, rules: Policies, gathered: Gathered) -> Iterable
         )
         there = len(gathered.profile.get("attributes") or ()) if len(said) == budgets.attributes else 0
         yield Tier("persona", said, more=max(0, there - len(said)))
-    strategy = (row for row in gathered.standing if row["path"].startswith(STRATEGY))
-    yield Tier("strategy", laid_out(strategy), whole=True)
-    yield Tier("documents", laid_out(gathered.asked), whole=True)
 
 
 def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable[Tier]:
@@ -238,9 +237,12 @@ def _recalled(request: Request, rules: Policies, gathered: Gathered) -> Iterable
             if group is not None:
                 groups[group].append(hit)
     yield chosen("facts", (groups["facts"], budgets.facts), (groups["knowledge"], budgets.knowledge))
-    yield chosen("learned", (groups["learned"], budgets.learned))
-    yield chosen("episodes", (groups["episodes"], budgets.episodes))
-    yield chosen("experiments", (groups["experiments"], budgets.experiments))
+    if groups["learned"]:
+        yield chosen("learned", (groups["learned"], budgets.learned))
+    if groups["episodes"]:
+        yield chosen("episodes", (groups["episodes"], budgets.episodes))
+    if groups["experiments"]:
+        yield chosen("experiments", (groups["experiments"], budgets.experiments))
 
 
 def _entry(hit: Hit, rules: Policies, used: Collection[str], *, question: str | None = None) -> Entry:

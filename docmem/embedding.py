@@ -18,9 +18,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from docmem import config, forks, projection, threads
 from docmem.breaker import Breaker
@@ -397,8 +396,7 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-@dataclass(frozen=True, slots=True)
-class QueryVector:
+class QueryVector(NamedTuple):
     """A question's vector and the set it may be compared with; or why there is none (`degraded`)."""
 
     vector: tuple[float, ...] = ()

@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -103,8 +104,7 @@ class Closed(DocmemError):
     code = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """A question as lexemes, and as a query that finds any of them (None: it has no lexemes).
 
     `content`: the lexemes that say what it is about.
@@ -115,14 +115,16 @@ class Words:
     content: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Frequencies:
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+class Frequencies(NamedTuple):
     """In how many of a sample's texts a lexeme stands: of its `memories`, and of all its `texts` with documents."""
 
     memories: int = 0
     texts: int = 0
-    in_memories: Mapping[str, int] = field(default_factory=dict)
-    in_texts: Mapping[str, int] = field(default_factory=dict)
+    in_memories: Mapping[str, int] = _NONE
+    in_texts: Mapping[str, int] = _NONE
 
 
 class Memory(NamedTuple):
@@ -150,22 +152,20 @@ class Match(NamedTuple):
     shared: frozenset[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What the words of a question found: memories and documents, each best first, and how common the words are.
 
     A row's `strength` is the sum of what its lexemes of the question count, `shared` are these; of a document, a
     neighbour in the text lends a part of its strength.
     """
 
-    words: Words = field(default_factory=Words)
-    common: Frequencies = field(default_factory=Frequencies)
+    words: Words = Words()
+    common: Frequencies = Frequencies()
     memories: Sequence[Match] = ()
     documents: Sequence[Mapping[str, Any]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """What `Index.read` was asked for. `tenant`: its revision and policies, None for one that was never synced.
 
     `good_for`: seconds until the first of its memories ends.
@@ -178,13 +178,12 @@ class Read:
     preferences: Sequence[Memory] = ()
     recent: Sequence[Memory] = ()
     used: Sequence[str] = ()
-    found: Found = field(default_factory=Found)
+    found: Found = Found()
     near: Sequence[Match] = ()
     good_for: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Which memories may be seen. None means all: the tenant's subjects, agents, topics."""
 
     subject: str | None

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from docmem import config, embedding, events, forks
 from docmem.assembly import ALWAYS, CHUNKS, EPISODES, FACTS, STRATEGY, Gathered, Request, assemble, requested
@@ -113,11 +113,17 @@ class _Rules:
 
     row: Any
     policies: Policies
-    channel: str | None
+    channel: _Channel | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Channel(NamedTuple):
+    """The key of a tenant's notifications, and what the tenant is called there."""
+
+    key: str
+    tenant: str
+
+
+class _Kept(NamedTuple):
     """A packet, whether what changes it is heard, and what its tenant and subject are called there.
 
     `good_for`: seconds until the first of the memories that it was chosen from ends.
@@ -370,16 +376,17 @@ class Injector:
     def _guarded(self, request: Request, began: float) -> Packet:
         if self._closed:
             raise Closed("this injector was closed", hint="make another, or close it later")
-        again = _again(lambda: self._fresh(request, time.monotonic()))
+        again = _again(lambda: self._fresh(request, time.monotonic(), request.key))
         why = self._breakers.shut(request.tenant, request.whom, again=again)
         ends = began + self._timeout + _SPARE
         if why is not None:
             return self._instead(request, why, wait=max(0.0, ends - time.monotonic()), anew=False)
-        kept = self._kept(request)
+        key = request.key
+        kept = self._kept(key)
         if kept is not None:
             return kept
         try:
-            made = self._fresh(request, began)
+            made = self._fresh(request, began, key)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
             code = self._said(error)
             self._note_failure(request, error, again)
@@ -486,15 +493,15 @@ class Injector:
             _log.warning("the tokenizer failed, so tokens are estimated: %s", error)
             return lay(None)
 
-    def _kept(self, request: Request) -> Packet | None:
-        found = self._cache.aged(request.key)
+    def _kept(self, key: tuple[object, ...]) -> Packet | None:
+        found = self._cache.aged(key)
         if found is not None:
             age, kept = found
             if age <= min(self._ttl, kept.good_for) and (kept.tenant is not None or age <= DEAF_TTL):
                 return kept.packet
         return None
 
-    def _fresh(self, request: Request, began: float) -> Packet:
+    def _fresh(self, request: Request, began: float, key: tuple[object, ...]) -> Packet:
         vector = None
         ends = began + self._timeout
         if self._vectors is not None and request.goal and request.searches:
@@ -511,7 +518,7 @@ class Injector:
         if made.degraded == "embedder_failed" and vector is not None and vector.vector:
             self._note_unfit(request)
         if made.degraded is None:
-            self._keep(request, made, good_for, channel, mark)
+            self._keep(key, request.subject, made, good_for, channel, mark)
         return made
 
     def _note_unfit(self, request: Request) -> None:
@@ -522,8 +529,8 @@ class Injector:
 
     def _made(
         self, request: Request, vector: QueryVector | None, *, seconds: float
-    ) -> tuple[Packet, str | None, float]:
-        """A packet of the index, the key of the tenant's channel, and the seconds until the first memory of it ends."""
+    ) -> tuple[Packet, _Channel | None, float]:
+        """A packet of the index, the tenant's channel, and the seconds until the first memory of it ends."""
         known = self._rules.get(request.tenant)
         # Most tenants serve alike: a new one is read by the rules of another, and again if its own are different.
         guessed = known or self._last_rules
@@ -557,16 +564,23 @@ class Injector:
             gathered.good_for - (time.monotonic() - asked),
         )  # the index counts from when it was asked
 
-    def _keep(self, request: Request, made: Packet, good_for: float, channel: str | None, mark: int | None) -> None:
+    def _keep(
+        self,
+        key: tuple[object, ...],
+        subject: str,
+        made: Packet,
+        good_for: float,
+        channel: _Channel | None,
+        mark: int | None,
+    ) -> None:
         """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""
         kept = replace(made, cached=True)
         if channel is None or mark is None:
-            self._cache.put(request.key, _Kept(kept, good_for))
+            self._cache.put(key, _Kept(kept, good_for))
             return
-        tenant = name_of(channel, "tenant")
         with self._listener.lock:
-            if not self._listener.is_news(tenant, mark):
-                self._cache.put(request.key, _Kept(kept, good_for, tenant, name_of(channel, request.subject)))
+            if not self._listener.is_news(channel.tenant, mark):
+                self._cache.put(key, _Kept(kept, good_for, channel.tenant, name_of(channel.key, subject)))
 
     def _changed(self, tenant: str, subjects: frozenset[str] | None) -> None:
         self._cache.drop(lambda _, kept: kept.tenant == tenant and (subjects is None or kept.subject in subjects))
@@ -649,7 +663,10 @@ def _is_outage(error: Exception) -> bool:
 
 
 def _rules(row: Any) -> _Rules | None:
-    return None if row is None else _Rules(row, policies(row), row.get("channel"))
+    if row is None:
+        return None
+    key = row.get("channel")
+    return _Rules(row, policies(row), None if key is None else _Channel(key, name_of(key, "tenant")))
 
 
 def _serves_alike(one: Any, other: Any) -> bool:

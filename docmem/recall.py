@@ -227,8 +227,7 @@ def _read(shape: type[Any], values: Any) -> Any:
         return shape()
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
+class Arm(NamedTuple):
     """Candidates of one way to search, best first, how much its ranks count, and where a hit says its rank."""
 
     hits: tuple[Hit, ...]
@@ -430,8 +429,7 @@ def _score(age: float, importance: int, relevance: float, weights: Weights) -> f
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What to look for, and where: memories of `kinds` and `topics` (None: all) and documents in `folders`."""
 
     text: str
@@ -445,8 +443,7 @@ class Question:
     """A goal gets only what it is about, and nothing where that is nothing. A search is asked for the best there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """What a question asks of the index, for who asks it along with other things: see `answer`.
 
     `request` is the `found` of a request to `Index.read`, `nearest` goes with it. `by_vector`: there is one to search

@@ -100,6 +100,26 @@ class _Words(dict[str, int]):
 _words = _Words()
 
 
+def estimate_id(id: str) -> int:
+    """Tokens of the first four digits of a memory's id in brackets: `[4e3a,` or `[4e3a]`.
+
+    There are 65,536 of them, and each turn shows a dozen that no turn before it did.
+    """
+    try:
+        number = int(id[:4], 16)
+        return _ids[number] or _learned(number, id)
+    except ValueError:  # it is none
+        return _words[f"[{id[:4]},"]
+
+
+def _learned(number: int, id: str) -> int:
+    _ids[number] = _words[f"[{id[:4]},"]
+    return _ids[number]
+
+
+_ids = bytearray(1 << 16)
+
+
 class _Codes(dict[str, int]):
     """The cost of codes of one shape, in which no more than two letters stand together: two tokens, at worst."""
 

@@ -194,7 +194,7 @@ def test_each_turn_goes_on_while_a_repo_is_broken_under_it(settings: Settings, f
 
     def turns() -> None:
         for number in range(3):
-            made = files.packet(replace(asked, goal=f"tea number {number}"), wait=0.2)
+            made = files.packet(asked._replace(goal=f"tea number {number}"), wait=0.2)
             assert made is None or made.degraded == "files"
 
     for broken in (b"\xff garbage", b"0" * 40, b"", b"ref: refs/heads/none\n"):

@@ -271,9 +271,9 @@ def test_a_tenant_whose_rows_take_too_long_is_shut_out_alone_and_no_turn_waits_t
     asked: list[float] = []
     fresh = Injector._fresh
 
-    def noted(injector: Injector, request: Request, began: float) -> Packet:
+    def noted(injector: Injector, request: Request, began: float, key: tuple[object, ...]) -> Packet:
         asked.append(began)
-        return fresh(injector, request, began)
+        return fresh(injector, request, began, key)
 
     monkeypatch.setattr(Injector, "_fresh", noted)
     rows = "SELECT ctid, * FROM docmem.kept WHERE tenant_id <> 'acme' OR pg_sleep(60) IS NULL"
