@@ -21,7 +21,7 @@ from docmem.sql import load
 from docmem_sync import branch, rights, strays
 from docmem_sync.checks import Check, checked
 from docmem_sync.rights import By, Fault
-from docmem_sync.status import ANEW, erase_of, origin, server_row, status
+from docmem_sync.status import ANEW, check_unlocked, erase_of, origin, server_row, status
 
 MIN_GIT = (2, 39)
 MIN_FREE = 512 * 1024 * 1024
@@ -171,6 +171,7 @@ def of_postgres(settings: Settings) -> Iterator[Check]:
     """Look at the server, each role, and the schema. A role that may not connect is told about by one that may."""
     try:
         with _any(settings) as connection:
+            check_unlocked(connection)
             yield checked("postgres", lambda: _server(connection, settings))
             found = rights.faults(connection, _logins(settings))
     except DocmemError as error:

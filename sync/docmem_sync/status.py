@@ -15,7 +15,7 @@ from psycopg.rows import DictRow
 from docmem import db, git, journal, postgres, remote, repository
 from docmem.config import Settings
 from docmem.embedding import Embedder, embedder
-from docmem.errors import ConfigError, DocmemError, SchemaError, ServerUnavailable
+from docmem.errors import ConfigError, DocmemError, SchemaError, ServerUnavailable, TryAgain
 from docmem.git import remotes
 from docmem.index import READING
 from docmem.inject import Injector
@@ -29,6 +29,8 @@ ANEW = "as the owner of schema docmem, in that database:\nDROP SCHEMA docmem CAS
 """The index from the repos, where nothing less mends it."""
 
 _NOBODY = "nobody"
+_LOCKED_SECONDS = 1.5
+"""For which a lock is nobody's trouble: what migrates or vacuums has one for a moment."""
 _SQL = partial(load, "docmem_sync", "status.sql")
 
 
@@ -42,6 +44,7 @@ def status(settings: Settings, tenants: Iterable[str] | None = None) -> dict[str
             server = server_row(connection, settings)
             db.check_schema(connection)
             _check_whole(connection)
+            check_unlocked(connection)
             left = [] if tenants is not None else [_left(*one) for one in strays.of_no_repo(settings, connection)]
             with _packets(settings) as injector:
                 look = partial(_tenant, connection, injector)
@@ -100,6 +103,21 @@ def _check_whole(connection: psycopg.Connection[DictRow]) -> None:
             f"{connection.info.user} may not use {', '.join(what for what, _ in faults)} of the index",
             hint="see what mends it: docmem doctor",
         )
+
+
+def check_unlocked(connection: psycopg.Connection[DictRow]) -> None:
+    """Raise `TryAgain` where somebody holds a table of the index, or waits for one with everybody else behind: each
+    question about each tenant would take as long as a lock is waited for."""
+    until = time.monotonic() + _LOCKED_SECONDS
+    while locks := connection.execute(_SQL()["locks"]).fetchall():
+        if time.monotonic() >= until:
+            tables = ", ".join(sorted({f"docmem.{lock['what']}" for lock in locks}))
+            by = ", ".join(sorted({f"{lock['who']} (process {lock['pid']})" for lock in locks}))
+            raise TryAgain(
+                f"locked for more than {_LOCKED_SECONDS:g} s, so that nobody can read it: {tables}, by {by}",
+                hint="wait until it is done; what it does: SELECT pid, query FROM pg_stat_activity, in that database",
+            )
+        time.sleep(0.1)
 
 
 def _packets(settings: Settings) -> Injector:

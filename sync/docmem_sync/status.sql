@@ -50,3 +50,13 @@ SELECT coalesce(
     (SELECT subject FROM docmem.memory WHERE tenant_id = %(tenant)s ORDER BY id LIMIT 1),
     (SELECT subject FROM docmem.profile WHERE tenant_id = %(tenant)s ORDER BY subject LIMIT 1)
 ) AS subject;
+
+-- name: locks
+-- Who keeps readers from a table, or waits to: whoever comes later waits behind.
+SELECT c.relname AS what, l.pid, a.usename AS who
+FROM pg_locks AS l
+JOIN pg_class AS c ON c.oid = l.relation AND c.relnamespace = to_regnamespace('docmem')
+LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+ORDER BY l.granted DESC, c.relname;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from docmem.config import Settings
 from docmem.files import render_memory
 from docmem.git import remotes
 from docmem.repository import Repository
+from docmem_sync import status as look
 from docmem_sync.checks import Check
 from docmem_sync.doctor import doctor
 from docmem_sync.status import status
@@ -102,6 +104,28 @@ def test_status_says_what_of_the_index_turns_lack(indexed: Settings, what: str) 
     server = status(indexed, ["acme"])["server"]
     assert said in server["error"]
     assert server["hint"] == "see what mends it: docmem doctor"
+
+
+def test_status_says_who_has_locked_what_and_waits_for_no_tenant_of_it(
+    indexed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tenant in ("acme", "other", "third"):
+        if tenant != "acme":
+            repository.create(indexed, tenant)
+        sync_tenant(indexed, tenant)
+    monkeypatch.setattr(look, "_LOCKED_SECONDS", 0.1)
+    began = time.monotonic()
+    with db.session(indexed, "owner") as owner, owner.transaction():
+        owner.execute("LOCK docmem.memory")
+        found = status(indexed)
+        doctors = checks(indexed)["postgres"]
+        pid = owner.info.backend_pid
+    assert time.monotonic() - began < db.LOCK_SECONDS
+    assert found["server"]["reachable"]
+    assert found["server"]["error"].endswith(f": docmem.memory, by docmem_owner (process {pid})")
+    assert (doctors.ok, doctors.detail) == (False, found["server"]["error"])
+    assert [row["tenant"] for row in found["tenants"]] == ["acme", "other", "third"]
+    assert "error" not in status(indexed)["server"]
 
 
 def test_status_says_that_packets_fail_for_a_tenant_whose_rows_make_no_sense(indexed: Settings) -> None:
