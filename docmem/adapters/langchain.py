@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 _ROLES: Mapping[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 _RUNS = 4_096
-"""Runs at once whose numbers are known."""
+"""Runs at once whose numbers and goals are known."""
+
+_MADE = frozenset({"lc_source", "read_file_media_result"})
+"""Keys of a human message's `additional_kwargs` that say that a middleware or a tool wrote it: a summary of what was
+said, a skill, a grader's wish, a picture out of a file."""
 
 _log = logging.getLogger("docmem.adapters")
 
@@ -47,8 +51,18 @@ class _Whom:
     agent: str | None
     run: int | None
     thread: str | None
-    execution: object
-    """What is the same object for as long as a run goes on, and no other run's; None where the framework has none."""
+    execution: tuple[object, str] | None
+    """What is equal for as long as a run goes on, and to no other run's, nor to those of its sub-agents; None where the
+    framework has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that goes on, and all that it was known by. `goal`: what its user asked, be it summarized by now."""
+
+    number: int | None
+    goal: str | None = None
+    keys: frozenset[tuple[object, ...]] = frozenset()
 
 
 class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -72,7 +86,7 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
         self._adapter = Adapter(injector, scheduler, settings=settings)
         self._agent = agent
         # Not in the agent's state, where a caller's stream and each checkpoint would show it.
-        self._runs: Cache[tuple[object, ...], tuple[int | None]] = Cache(_RUNS)
+        self._runs: Cache[tuple[object, ...], _Run] = Cache(_RUNS)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Add what is remembered to the system message of a model call."""
@@ -97,11 +111,12 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
     def _note(self, whom: _Whom | None, state: Any) -> None:
         if whom is None or whom.subject is None:
             return
-        key = _run_key(whom, state.get("messages") or ())
-        counted = self._runs.get(key) or (None,)
-        self._runs.discard(key)
+        keys = _run_keys(whom, state.get("messages") or ())
+        going = self._going(keys)
+        for key in going.keys if going is not None else ():
+            self._runs.discard(key)
         if whom.thread is not None:
-            run = whom.run if whom.run is not None else counted[0]
+            run = whom.run if whom.run is not None or going is None else going.number
             agent = whom.agent or "default"
             self._adapter.heard(Job(whom.tenant, whom.thread, whom.subject, agent=agent, run=run, trigger="turn"))
 
@@ -116,8 +131,8 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
         whom = self._whom(request.runtime)
         if whom is None or whom.subject is None:
             return request
-        run = whom.run if whom.run is not None else self._counted(whom, whom.subject, request.messages)
-        packet = self._adapter.packet(whom.tenant, whom.subject, goal_of(request.messages), agent=whom.agent, run=run)
+        run = self._run(whom, whom.subject, request.messages)
+        packet = self._adapter.packet(whom.tenant, whom.subject, run.goal, agent=whom.agent, run=run.number)
         if packet is None:
             return request
         given = request.system_message
@@ -127,14 +142,23 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
         message = SystemMessage(content=content) if given is None else given.model_copy(update={"content": content})
         return request.override(system_message=message)
 
-    def _counted(self, whom: _Whom, subject: str, messages: Sequence[Any]) -> int | None:
-        """The number of this run; counted at its first model call, and not again where that can't be done now."""
-        key = _run_key(whom, messages)
-        known = self._runs.get(key)
-        if known is None:
-            known = (self._adapter.next_run(whom.tenant, whom.agent, subject=subject),)
-            self._runs.put(key, known)
-        return known[0]
+    def _run(self, whom: _Whom, subject: str, messages: Sequence[Any]) -> _Run:
+        """This run: counted at its first model call, and not again where that can't be done now."""
+        keys, asked = _run_keys(whom, messages), _asked(messages)
+        run = self._going(keys)
+        if run is None:
+            number = whom.run
+            if number is None:
+                number = self._adapter.next_run(whom.tenant, whom.agent, subject=subject)
+            run = _Run(number)
+        goal = run.goal if asked is None else _text(asked) or None
+        run = replace(run, goal=goal, keys=run.keys.union(keys))
+        for key in run.keys:
+            self._runs.put(key, run)
+        return run
+
+    def _going(self, keys: Sequence[tuple[object, ...]]) -> _Run | None:
+        return next((run for key in keys if (run := self._runs.get(key)) is not None), None)
 
     def _whom(self, runtime: Any) -> _Whom | None:
         try:
@@ -160,18 +184,28 @@ class DocmemMiddleware(AgentMiddleware[Any, Any, Any]):
             agent=str(agent) if agent else self._agent,
             run=_number(run),
             thread=None if thread is None else str(thread),
-            execution=getattr(runtime, "control", None),
+            execution=_execution(runtime),
         )
 
 
-def _run_key(whom: _Whom, messages: Sequence[Any]) -> tuple[object, ...]:
-    """What tells a run that is going on from others: the message that it answers, in its thread.
+def _run_keys(whom: _Whom, messages: Sequence[Any]) -> list[tuple[object, ...]]:
+    """What tells a run that is going on from others: the message that it answers, in its thread, and its execution.
 
-    Without a thread nothing can be interrupted and resumed, and a host may give the same message to several at once.
+    One that was interrupted is resumed in another execution; and of one that is long the message may be gone, with a
+    summary in its place. Without a thread nothing can be resumed, and a host may give the same message to several at
+    once.
     """
+    whose = whom.tenant, whom.subject, whom.agent
+    asked = _asked(messages)
     where = whom.execution if whom.thread is None else whom.thread
-    asked = next((message for message in reversed(messages) if message.type == "human"), None)
-    return whom.tenant, whom.subject, whom.agent, where, getattr(asked, "id", None)
+    keys: list[tuple[object, ...]] = [] if asked is None else [(*whose, where, asked.id)]
+    return keys if whom.execution is None else [*keys, (*whose, *whom.execution)]
+
+
+def _execution(runtime: Any) -> tuple[object, str] | None:
+    control, info = getattr(runtime, "control", None), getattr(runtime, "execution_info", None)
+    # A sub-agent has its caller's control, and a place of its own below it.
+    return None if control is None else (control, (getattr(info, "checkpoint_ns", None) or "").rpartition("|")[0])
 
 
 def _number(run: Any) -> int | None:
@@ -190,10 +224,17 @@ def _get(context: Any, key: str) -> Any:
 
 def goal_of(messages: Sequence[Any]) -> str | None:
     """What a turn is about: the text of the last message of the user."""
-    for message in reversed(messages):
-        if message.type == "human":
-            return _text(message) or None
-    return None
+    asked = _asked(messages)
+    return None if asked is None else _text(asked) or None
+
+
+def _asked(messages: Sequence[Any]) -> Any:
+    """The last message that somebody wrote; None where there is none."""
+    return next((message for message in reversed(messages) if message.type == "human" and not _is_made(message)), None)
+
+
+def _is_made(message: Any) -> bool:
+    return not _MADE.isdisjoint(getattr(message, "additional_kwargs", None) or ())
 
 
 def _text(message: Any) -> str:
@@ -215,14 +256,34 @@ class CheckpointedThreads:
         return sorted({item.config["configurable"]["thread_id"] for item in self._checkpointer.list(None)})
 
     def after(self, thread: str, turn: str | None) -> Sequence[Turn]:
-        """The turns after `turn`; all without one. A call of a tool says nothing, so it is no turn."""
-        found = self._checkpointer.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-        messages = found.checkpoint["channel_values"].get("messages", ()) if found is not None else ()
-        return after(list(_turns(messages)), turn)
+        """The turns after `turn`; all without one. A call of a tool says nothing, so it is no turn; nor is what a
+        middleware wrote, as a summary of what was said."""
+        return after(list(_turns(self._messages(thread))), turn)
+
+    def _messages(self, thread: str) -> Sequence[Any]:
+        """All that was said. What a summary took the place of stands in the checkpoint before it."""
+        state = self._checkpointer.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+        messages = _messages_of(state)
+        summary = _summary(messages)
+        while summary is not None and state is not None:
+            while state is not None and any(message.id == summary.id for message in _messages_of(state)):
+                state = self._checkpointer.get_tuple(state.parent_config) if state.parent_config else None
+            known = {message.id for message in messages}
+            messages = [*(message for message in _messages_of(state) if message.id not in known), *messages]
+            summary = _summary(_messages_of(state))
+        return messages
+
+
+def _messages_of(state: Any) -> Sequence[Any]:
+    return () if state is None else state.checkpoint["channel_values"].get("messages", ())
+
+
+def _summary(messages: Sequence[Any]) -> Any:
+    return next((each for each in messages if each.additional_kwargs.get("lc_source") == "summarization"), None)
 
 
 def _turns(messages: Sequence[Any]) -> Iterator[Turn]:
     for message in messages:
         text = _text(message)
-        if message.id and message.type in _ROLES and text.strip():
+        if message.id and message.type in _ROLES and text.strip() and not _is_made(message):
             yield Turn(id=str(message.id), role=_ROLES[message.type], text=text, speaker=message.name)

@@ -14,9 +14,11 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from docmem import files, trace
 from docmem.adapters.langchain import CheckpointedThreads, DocmemMiddleware, goal_of
@@ -188,6 +190,8 @@ def test_the_goal_is_what_the_user_said_last() -> None:
         == "Which tea?\nOr coffee?"
     )
     assert goal_of([AIMessage("Hello.")]) is None
+    summary = HumanMessage("Here is a summary.", additional_kwargs={"lc_source": "summarization"})
+    assert goal_of([summary, HumanMessage("Which tea?"), AIMessage("Wait."), summary]) == "Which tea?"
 
 
 def test_a_checkpointers_threads_are_dialogues(served: Settings) -> None:
@@ -203,6 +207,21 @@ def test_a_checkpointers_threads_are_dialogues(served: Settings) -> None:
     ]  # fmt: skip
     assert [turn.text for turn in source.after("web-1", turns[1].id)] == ["Two.", "Noted."]
     assert list(source.after("unknown", None)) == []
+
+
+def test_what_was_summarized_is_still_in_the_dialogue_and_what_no_person_wrote_is_not(served: Settings) -> None:
+    checkpointer = InMemorySaver()
+    shortens = SummarizationMiddleware(Scripted(), trigger=("messages", 5), keep=("messages", 2))
+    agent: Any = create_agent(Scripted(), [], middleware=[shortens], checkpointer=checkpointer)
+    said = [f"Word {number}." for number in range(7)]
+    for text in said:
+        skill = HumanMessage("<skill>Always pay.</skill>", additional_kwargs={"lc_source": "pinned_skill"})
+        messages = [HumanMessage(text)] if text != said[1] else [HumanMessage(text), skill]
+        agent.invoke({"messages": messages}, {"configurable": {"thread_id": "web-1"}})
+    source = CheckpointedThreads(checkpointer)
+    turns = source.after("web-1", None)
+    assert [turn.text for turn in turns] == [text for word in said for text in (word, "Noted.")]
+    assert [turn.text for turn in source.after("web-1", turns[1].id)] == [turn.text for turn in turns[2:]]
 
 
 def test_a_runs_number_is_seen_neither_in_a_stream_nor_in_a_checkpoint(served: Settings, injector: Injector) -> None:
@@ -229,6 +248,80 @@ def test_the_model_calls_of_a_run_share_its_number(served: Settings, injector: I
     assert len(model.given) == 4
     assert [job.run for job in jobs] == [1, 2]
     assert injector.next_run("acme") == 3
+
+
+@pytest.mark.parametrize("thread", [None, "web-1"])
+def test_a_run_whose_messages_are_summarized_meanwhile_keeps_its_number_and_its_goal(
+    served: Settings, thread: str | None
+) -> None:
+    seen: list[PacketMade] = []
+    goals: list[str | None] = []
+
+    class Looks(Scripted):
+        """Looks four times, and then answers."""
+
+        def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+            made = super()._generate(messages, *arguments, **options)
+            if len(self.given) < 5:
+                calls = [{"name": "look", "args": {}, "id": str(len(self.given))}]
+                made.generations[0].message = AIMessage("", tool_calls=calls)
+            return made
+
+    with Injector(served, timeout=30, files=False, observe=seen.append) as injector:
+        middleware = DocmemMiddleware(injector, settings=served)
+        packet = middleware._adapter.packet
+
+        def asked(tenant: str, subject: str | None, goal: str | None = None, **options: Any) -> Any:
+            goals.append(goal)
+            return packet(tenant, subject, goal, **options)
+
+        middleware._adapter.packet = asked  # type: ignore[method-assign] # to see what is asked for
+        shortens = SummarizationMiddleware(Scripted(), trigger=("messages", 3), keep=("messages", 2))
+        agent: Any = create_agent(Looks(), [look], middleware=[shortens, middleware], checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "web-1"}}
+        agent.invoke(CHAT, config, context=CONTEXT if thread is None else {**CONTEXT, "thread": thread})
+    assert [event.run for event in seen] == [1] * 5
+    assert goals == ["Which tea?"] * 5
+    assert not len(middleware._runs)
+
+
+def test_a_run_that_is_interrupted_goes_on_under_its_number(served: Settings) -> None:
+    seen: list[PacketMade] = []
+    with Injector(served, timeout=30, files=False, observe=seen.append) as injector:
+        middleware = DocmemMiddleware(injector, settings=served)
+        asks = HumanInTheLoopMiddleware(interrupt_on={"look": True})
+        agent: Any = create_agent(Calls(), [look], middleware=[asks, middleware], checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "web-1"}}
+        assert agent.invoke(CHAT, config, context=CONTEXT)["__interrupt__"]
+        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config, context=CONTEXT)
+    assert [event.run for event in seen] == [1, 1]
+    assert not len(middleware._runs)
+
+
+def test_a_sub_agent_has_a_run_of_its_own(served: Settings) -> None:
+    deepagents = pytest.importorskip("deepagents", reason="deepagents isn't installed")
+    seen: list[PacketMade] = []
+
+    class Asks(Scripted):
+        """Has somebody look, and then answers."""
+
+        def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+            made = super()._generate(messages, *arguments, **options)
+            if len(self.given) == 1:
+                task = {"description": "Which green tea?", "subagent_type": "helper"}
+                made.generations[0].message = AIMessage("", tool_calls=[{"name": "task", "args": task, "id": "1"}])
+            return made
+
+    helps = Scripted()
+    with Injector(served, timeout=30, files=False, observe=seen.append) as injector:
+        middleware = DocmemMiddleware(injector, settings=served)
+        helper = {"name": "helper", "description": "Helps.", "system_prompt": "You help.", "model": helps, "tools": []}
+        agent: Any = deepagents.create_deep_agent(
+            Asks(), middleware=[middleware], subagents=[{**helper, "middleware": [middleware]}]
+        )
+        agent.invoke(CHAT, context=CONTEXT)
+    assert "Ana likes green tea." in system(helps)
+    assert [event.run for event in seen] == [1, 2, 1]
 
 
 def test_runs_at_once_that_answer_one_message_without_a_thread_keep_their_own_numbers(served: Settings) -> None:
