@@ -593,7 +593,8 @@ class Injector:
     def _said(self, error: Exception) -> str:
         """Log what failed; returns its code. The code and the hint only: a message may hold what somebody wrote."""
         if isinstance(error, DocmemError):
-            _log.log(self._level(error), "a turn goes on without memory: %s (%s)", error.code, error.hint)
+            hint = f" ({error.hint})" if error.hint else ""
+            _log.log(self._level(error), "no packet from the index: %s%s", error.code, hint)
         else:
             _log.error("packet failed: %s", type(error).__name__)
         return _code(error)

@@ -1056,3 +1056,26 @@ def test_the_command_refuses_what_a_turn_would_go_on_without(shell: Shell, acme:
         ran = shell("inject", "acme", "ana", *option)
         assert (ran.code, said in ran.err, ran.out) == (1, True, "")
         assert len(ran.err.strip().splitlines()) == 2, "a hint"
+
+
+def test_what_is_missing_is_said_beside_a_packet_and_not_in_it(shell: Shell, acme: Settings) -> None:
+    serve(acme, memory("Plans Porto."))
+    repository.create(acme, "other")
+    for name, value in (("DSN", acme.dsn), ("SYNC_DSN", acme.sync_dsn), ("EMBEDDING_MODEL", "none")):
+        shell.set(f"DOCMEM_{name}", value or "")
+    said = {
+        ("inject", "acme", "nobody"): "(nothing)",
+        ("inject", "acme", "nobody", "--document", "knowledge/none.md"): "nothing of knowledge/none.md",
+        ("inject", "other", "ana"): "not_synced: it isn't in the index yet",
+        ("search", "acme", "sofas"): "nothing found",
+        ("search", "acme", "sofas", "--files"): "nothing found",
+        ("doc", "search", "acme", "sofas"): "nothing found",
+    }
+    for words, missing in said.items():
+        ran = shell(*words)
+        assert (ran.code, ran.out, missing in ran.err) == (0, "", True), words
+    assert "found by words alone" in shell("search", "acme", "Porto").err
+    shell.set("DOCMEM_DSN", "postgresql://x@127.0.0.1:1/x")
+    ran = shell("inject", "acme", "ana")
+    assert "Plans Porto." in ran.out
+    assert "files: from the repo's files" in ran.err

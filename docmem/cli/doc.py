@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from docmem.cli.output import json_option, one_line, print_json, short
+from docmem.cli.output import json_option, note, one_line, print_json, short
 
 if TYPE_CHECKING:
     from docmem.documents import Documents
@@ -80,6 +80,6 @@ def search(tenant: str, query: str, as_json: bool) -> None:
         print_json(result.as_json())
         return
     if not result.hits:
-        click.echo("nothing found")
+        note("nothing found")
     for hit in result.hits:
         click.echo(f"{hit.path}: {one_line(hit.text)}")

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 
 _DEGRADED = {
-    "no_embedder": "(found by words alone: there is no embedding model, see DOCMEM_EMBEDDING_MODEL)",
-    "embedder_failed": "(found by words alone: the embedding model gave no answer that serves)",
-    "recency": "(the newest: no search could run)",
+    "no_embedder": "found by words alone, there is no embedding model: see DOCMEM_EMBEDDING_MODEL",
+    "embedder_failed": "found by words alone, the embedding model gave no answer that serves",
+    "recency": "the newest, no search could run",
+    "files": "from the repo's files, found by words alone: the index can't be read, see docmem status",
+    "not_synced": "it isn't in the index yet: docmem sync",
 }
 
 _AWAY = ("server_unavailable", "locked", "slow", "busy", "index_failed", "schema")
@@ -30,8 +32,8 @@ _AWAY = ("server_unavailable", "locked", "slow", "busy", "index_failed", "schema
 
 
 def _degraded(code: str) -> str:
-    """What was missing, in words."""
-    return _DEGRADED.get(code, f"(degraded: {code})")
+    """What was missing: its code, and in words."""
+    return f"(degraded: {code}: {_DEGRADED.get(code, 'see docmem status')})"
 
 
 def _known(settings: Settings, tenant: str) -> None:
@@ -90,9 +92,9 @@ def search(
         print_json(result.as_json())
         return
     if result.degraded and result.degraded != "files":
-        note(f"({result.degraded})")
+        note(_degraded(result.degraded))
     if not result.hits:
-        click.echo("nothing found")
+        note("nothing found")
     for hit in result.hits:
         row = hit.as_json()
         click.echo(f"{row['score']:.3f}  {row['id']}  {one_line(row['text'])}")
@@ -202,8 +204,14 @@ def inject(
         print_json(packet.as_json() | ({"explain": explained} if explain else {}))
         return
     if packet.degraded:
-        note(f"(degraded: {packet.degraded})")
-    click.echo(packet.text or "(nothing)")
+        note(_degraded(packet.degraded))
+    for path in documents:
+        if all(span.path != path for span in packet.spans):
+            note(f"(nothing of {path}: there is no such document, or no room for it)")
+    if packet.text:
+        click.echo(packet.text)
+    else:
+        note("(nothing)")
     if explain and packet.spans:
         rows = [["place", "id", "commit", "age", "tokens", "file", "why"]]
         rows += [_explained(row) for row in explained]
