@@ -8,17 +8,21 @@ as a whole, however it is written, or all of its parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import NamedTuple, TypeAlias
 
-from docmem.marks import MONTHS, Mark, days, marks, month_of, plates
+from docmem.marks import HAS_NAMES, MONTHS, Mark, days, marks, month_of, names_apart, names_joined, plates
 
-_HAS_PARTS = re.compile("[0-9@']|://|www[.]|[-:][A-Fa-f]{2}[-:]")
+_HAS_PARTS = re.compile(r"[0-9@']|://|www[.]|[-:][A-Fa-f]{2}[-:]|[.]\w+[.]\w")
 _PLAIN = str.maketrans("‐‑‒–—―−’‘", "-------''")
 _ADDRESS = re.compile(
-    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+", re.IGNORECASE
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+"
+    r"|(?<![\w.@/+-])[a-z][\w-]*+(?:\.[\w-]{1,64}){1,8}\.[a-z]{2,16}(?![\w.-])",
+    re.IGNORECASE,
 )
 _A = r"[^\W\d_]"
 # As the index has them (docmem.codes); nothing here goes over a long text again from each of its characters.
@@ -40,10 +44,26 @@ _CURRENCY = re.compile(
     r"eur(?:os?)?|usd|gbp|chf|jpy|sek|nok|dkk|pln|czk|brl|inr|cny|cad|aud|dollars?|pounds?|sterling|francs?|franken|yen"
     r"|rupees?|reais|pesos?|bucks|[€$£¥]"
 )
+_MEASURE = re.compile("[kcm]?m|[km]?g|[cm]?l|[kmgt]b|k?wh?|mph|kmh|lbs?|oz|ft")
 _MONEY = re.compile(
     r"(?:(?<!\w)(?P<before>[a-z]{3,8}|[€$£¥]) ?)?(?<![\w.,])(?P<number>[0-9][0-9., ']*)"
-    r"(?: ?(?P<after>[a-z]{3,8}|[€$£¥])(?!\w))?"
+    r"(?: ?(?P<after>[a-z]{1,8}|[€$£¥])(?!\w))?"
 )
+_SAID_AMOUNT = re.compile(
+    r"(?<![0-9.,:/])(?:(?<!\w-)|(?=[0-9]+[.,][0-9]))([0-9]{1,3}(?:[., '][0-9]{3})+|[0-9]+)(?:[.,]([0-9]{1,2}))?"
+    r"(?![.,:/]?[0-9])"
+)
+_BETWEEN = str.maketrans("", "", "., '")
+_SAID_CODE = re.compile(
+    rf"(?<![^\W_])(?:({_A}{{1,6}})[-./_#]?|([A-Z]{{1,4}}) )?([0-9][^\W_]*+(?:[-./_][^\W_]++)*+)(?!['%])"
+)
+_NOUN = re.compile(
+    rf"({_A}{{3,}})(?: (?:is|was|ist|war|es|est|è|é))?[ :=#\"']{{1,3}}(?:(?:[Nn][or]?[.°º:]{{0,2}}|#) ?#?)?$"
+)
+_ASKED_CODE = re.compile(_SAID_CODE.pattern.replace("([A-Z]{1,4}) ", "([A-Za-z]{1,2}|[A-Z]{3,4}) "))
+_DIGIT, _LETTER = re.compile("[0-9]"), re.compile(_A)
+_THIS_AGE = re.compile("19[0-9]{2}|20[0-3][0-9]")
+_APART = re.compile(rf"(?<![^\W_])(?<![0-9][-./_,'#])(?<![0-9] )({_A}{{3,}}+)(?![-./_,'#]?[0-9]| [0-9]{{3}})(?![^\W_])")
 _NUMBERED = re.compile(
     r"(?:(?<!\w)(?:n[or]s?|num|n[úu]mero|number|n)[.°º:]? ?#?|#)(?P<number>[0-9]{3,12})(?![-\w.,/]*\w)"
 )
@@ -59,15 +79,45 @@ _GROUPS = 40
 _WORD = 5
 """Letters from which those of a code are a word ("covid-19"), unless they are capitals (DOCMEM-123)."""
 _SMALL = 2
+_NEAR = 3
+_BEFORE = 40
+"""Characters before a code among which its noun stands."""
 _TAIL = 6
 """Digits with which no other code ends."""
 _TAIL_OF_PHONE = 9
 """Digits of a telephone number that are the same with the country and without: those of its area are among them."""
 
 
+Amount: TypeAlias = tuple[str, bool]
+
+
+class Code(NamedTuple):
+    """A code or a number as a text says it: the letters before its first digit, all after them, and the word before."""
+
+    letters: str
+    rest: str
+    noun: str
+
+    def is_near(self, small: str) -> bool:
+        """Whether a text in small letters may say one of its kind."""
+        return (self.letters != "" and self.letters in small) or (self.noun != "" and self.noun[:_NEAR] in small)
+
+    def is_like(self, other: Code) -> bool:
+        """Whether another is of its kind: INV-2041 and INV-2042, invoice 41003 and invoice INV-41004."""
+        if _LETTER.sub("a", _DIGIT.sub("0", self.rest)) != _LETTER.sub("a", _DIGIT.sub("0", other.rest)):
+            return False
+        if self.letters and other.letters:
+            return self.letters == other.letters
+        return bool(self.noun and other.noun) and (self.noun.startswith(other.noun) or other.noun.startswith(self.noun))
+
+
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing with parts, by its `lexemes`: any of `whole` names it, or one of each of `parts`; others don't."""
+    """One thing with parts, by its `lexemes`: any of `whole` names it, or one of each of `parts`; others don't.
+
+    A code that no text has shuts nothing out: words of it that a text says by themselves count as any other, and only a
+    text that says another code of its kind has to share two more words of the goal.
+    """
 
     lexemes: frozenset[str]
     whole: frozenset[str] = frozenset()
@@ -76,14 +126,37 @@ class Thing:
     """A day (`Mark.day`). Its `parts` may be those of the day on which a text was recorded."""
     version: tuple[str, str, frozenset[str]] | None = None
     """A word, the version of it that is meant, and the lexemes of the word."""
+    amount: str | None = None
+    """An amount, as 1250.50: what a text must say, whatever lexemes it has."""
+    unit: frozenset[str] | None = None
+    """The lexemes of its currency or measure, none for a symbol; None where it has none."""
+    letters: frozenset[str] = frozenset()
+    """Those of its lexemes that are letters, and may be words as well."""
+    code: Code | None = None
+    """A code as it is said, by which others of its kind are known."""
+    noun: frozenset[str] = frozenset()
+    """The lexemes of the word before it: "invoice INV-2041"."""
 
-    def named_by(self, shared: frozenset[str]) -> frozenset[str]:
-        """The lexemes of a text that name it; none where they don't."""
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is only another form of words that are there as well."""
+        return not self.parts and self.whole == self.lexemes and all(map(str.isalpha, self.whole))
+
+    def named_by(self, shared: frozenset[str], amounts: Collection[Amount] | None = None) -> frozenset[str]:
+        """The lexemes of a text that name it; none where they don't. `amounts`: those that the text says."""
+        if self.amount is not None and amounts is not None:
+            return self.lexemes & shared if self._is_among(amounts, shared) else frozenset()
         if whole := self.whole & shared:
             return whole
         if self.parts and self.day is None and not any(part.isdisjoint(shared) for part in self.parts):
             return shared.intersection(*[frozenset().union(*self.parts)])
         return frozenset()
+
+    def _is_among(self, amounts: Collection[Amount], shared: frozenset[str]) -> bool:
+        """Whether a text says this amount. A small whole number is one of anything, and says it beside its unit."""
+        is_large = self.amount is not None and len(self.amount) > _SMALL + len(".00")
+        has_unit = self.unit is not None and not (self.unit and self.unit.isdisjoint(shared))
+        return any(number == self.amount and (is_large or has_unit or decimals) for number, decimals in amounts)
 
     def is_recorded(self, shared: frozenset[str], text: str, since: datetime | None) -> bool:
         """Whether a text was recorded on this day, and says no other; or in this month."""
@@ -109,6 +182,11 @@ class Thing:
             return frozenset()
         return lexemes
 
+    def is_other_than(self, codes: Iterable[Code]) -> bool:
+        """Whether some codes are of its kind, and none is this."""
+        like = [one.rest for one in codes if self.code is not None and self.code.is_like(one)]
+        return self.code is not None and bool(like) and self.code.rest not in like
+
 
 def _about(since: datetime) -> Iterator[datetime]:
     """A moment on the calendars of all time zones: a text's own isn't known."""
@@ -131,24 +209,33 @@ def _other_days(text: str, day: tuple[str, int, int]) -> bool:
 def things(goal: str, lexemes: Iterable[str]) -> tuple[Thing, ...]:
     """The things with parts that a goal names, in those of its lexemes that they are made of."""
     goal = goal.translate(_PLAIN)
-    if not _HAS_PARTS.search(goal):
+    has_parts, has_names = _HAS_PARTS.search(goal), HAS_NAMES.search(goal)
+    if not (has_parts or has_names):
         return ()
     known = frozenset(lexemes)
+    found = list(_names_joined(_ADDRESS.sub(" ", goal), known)) if has_names else []
+    return (*found, *_with_parts(goal, known)) if has_parts else tuple(found)
+
+
+def _with_parts(goal: str, known: frozenset[str]) -> Iterator[Thing]:
     found = list(_addresses(goal, known))
     rest = _ADDRESS.sub(" ", goal)
     small = rest.lower()
     if len(small) != len(rest):
         rest = small
     for kind in (marks, plates, _pairs, _numbered):
+        with_numbered = rest
         spans = sorted(kind(rest if kind is plates else small), key=lambda mark: mark.start)[:_MOST]
         found += [_marked(mark, small, known) for mark in spans]
         for mark in spans:
             if not _DOTTED_TIME.fullmatch(small, mark.start, mark.end):
                 small, rest = (_without(text, mark.start, mark.end) for text in (small, rest))
-    money, rest = _money(small, rest, known)
-    found += money
-    found += (*_codes(rest, known), *_names(small, known), *_versions(small, known))
-    return tuple(thing for thing in found if thing.lexemes or thing.parts or thing.version)
+    money = _money(small, known)
+    for start, end in money:
+        rest, with_numbered = (_without(text, start, end) for text in (rest, with_numbered))
+    found += money.values()
+    found += (*_codes(rest, known), *_names(small, known), *_versions(small, known), *_kinds(with_numbered, known))
+    return (thing for thing in found if thing.lexemes or thing.parts or thing.version or thing.code)
 
 
 def _without(text: str, start: int, end: int) -> str:
@@ -161,8 +248,8 @@ def _marked(mark: Mark, text: str, known: frozenset[str]) -> Thing:
         return Thing(own | known.intersection(mark.lexemes), known.intersection(mark.lexemes))
     year, month, day = mark.day
     english = MONTHS[month - 1]
-    said = next((forms for word in _WORDS.findall(text[mark.start : mark.end]) if (forms := _month(word, known))), None)
-    names = _forms(english, known) | known & {english[:3]} | (said or frozenset())
+    said = next((of for word in _WORDS.findall(text[mark.start : mark.end]) if (of := _month(word, known))), None)
+    names = forms_of(english, known) | known & {english[:3]} | (said or frozenset())
     on_day = known & {str(day), f"{day:02}", *(f"{day}{end}" for end in ("st", "nd", "rd", "th"))} if day else None
     joined = f"{year}{month:02}{day:02}" if year and day else ""
     whole = known & {*mark.lexemes, joined}
@@ -171,7 +258,7 @@ def _marked(mark: Mark, text: str, known: frozenset[str]) -> Thing:
 
 
 def _month(word: str, known: frozenset[str]) -> frozenset[str]:
-    return _forms(word, known) if month_of(word) else frozenset()
+    return forms_of(word, known) if month_of(word) else frozenset()
 
 
 def _made_of(said: str, known: frozenset[str]) -> frozenset[str]:
@@ -183,7 +270,7 @@ def _made_of(said: str, known: frozenset[str]) -> frozenset[str]:
         plain = _MARKS.sub("", lexeme)
         if plain and (_is_cut(plain, joined, ends) or (len(plain) >= _WORD and plain.isdigit() and plain in joined)):
             made.add(lexeme)
-    return frozenset(made).union(*(_forms(group, known) for group in groups))
+    return frozenset(made).union(*(forms_of(group, known) for group in groups))
 
 
 def _pairs(small: str) -> Iterator[Mark]:
@@ -199,33 +286,93 @@ def _numbered(small: str) -> Iterator[Mark]:
         yield Mark(*found.span(), (found["number"],))
 
 
-def _money(small: str, rest: str, known: frozenset[str]) -> tuple[list[Thing], str]:
-    """Amounts beside a currency, and the goal without them: neither is one without the other."""
-    found = []
+def _money(small: str, known: frozenset[str]) -> dict[tuple[int, int], Thing]:
+    """Amounts beside a currency or a measure, and where they stand: neither is one without the other."""
+    found = {}
     for said in islice(_MONEY.finditer(small), _MOST):
         number = said["number"].rstrip("., '")
         units = [unit for unit in (said["before"], said["after"]) if unit and _CURRENCY.fullmatch(unit)]
+        if said["after"] and _MEASURE.fullmatch(said["after"]):
+            units.append(said["after"])
         if units and _AMOUNT.fullmatch(number):
-            [amount] = _amount(number, known)
-            words = frozenset().union(*(_forms(unit, known) for unit in units))
-            joined = {unit + number for unit in units} | {number + unit for unit in units}
-            found.append(Thing(amount.lexemes | words | known & joined, amount.whole))
-            rest = _without(rest, *said.span())
-    return found, rest
+            amount = _amount(number, known)
+            words = frozenset().union(*(forms_of(unit, known) for unit in units))
+            joined = known & ({unit + number for unit in units} | {number + unit for unit in units})
+            much = amount.amount or (_with_cents(number, "") if len(number) <= _SMALL else None)
+            found[said.span()] = Thing(
+                amount.lexemes | words | joined, amount.whole | joined, amount=much, unit=words | joined
+            )
+    return found
 
 
 def _names(small: str, known: frozenset[str]) -> Iterator[Thing]:
     """O'Brien: who is called O'Neill is somebody else."""
     for found in islice(_NAME.finditer(small), _MOST):
-        first, last = known & {found[1]}, _forms(found[2], known)
-        whole = _forms(found[1] + found[2], known)
+        first, last = known & {found[1]}, forms_of(found[2], known)
+        whole = forms_of(found[1] + found[2], known)
         yield Thing(first | last | whole, whole, (first, last) if first and last else ())
+
+
+def _names_joined(goal: str, known: frozenset[str]) -> Iterator[Thing]:
+    """Names that others write as one word, or as two: Smith Jones, smith-jones, SmithJones."""
+    for name in islice(names_joined(goal), _MOST):
+        if whole := forms_of(name, known):
+            yield Thing(whole, whole)
+    for halves in islice(names_apart(goal), _MOST):
+        first, second = (forms_of(half, known) for half in halves)
+        if first and second:
+            whole = forms_of("".join(halves), known)
+            yield Thing(whole | first | second, whole, (first, second))
 
 
 def _versions(small: str, known: frozenset[str]) -> Iterator[Thing]:
     for found in islice(_OF_A_VERSION.finditer(small), _MOST):
-        if lexemes := _forms(found[1], known):
+        if lexemes := forms_of(found[1], known):
             yield Thing(frozenset(), version=(found[1], found[2], lexemes))
+
+
+def _kinds(goal: str, known: frozenset[str]) -> Iterator[Thing]:
+    """The codes that are meant, by which those of their kind are known; of the noun before one: "invoice INV-2041"."""
+    for code in islice(codes_in(goal, _ASKED_CODE), _MOST):
+        yield Thing(frozenset(), code=code, noun=forms_of(code.noun, known) if code.noun else frozenset())
+
+
+def codes_in(text: str, pattern: re.Pattern[str] = _SAID_CODE) -> Iterator[Code]:
+    """The codes that a text says, and its numbers of three digits and more, but for years."""
+    for found in pattern.finditer(text):
+        letters, rest = (found[1] or found[2] or "").lower(), _MARKS.sub("", found[3].lower())
+        if letters or (len(rest) > _SMALL and rest.isdigit() and found[3] == rest and not _THIS_AGE.fullmatch(rest)):
+            noun = _NOUN.search(text, max(0, found.start() - _BEFORE), found.start())
+            yield Code(letters, rest, noun[1].lower() if noun else "")
+
+
+def others_in(text: str, codes: Iterable[Thing]) -> list[Thing]:
+    """Those of some codes for which a text says another of their kind, and not them."""
+    small = text.lower()
+    near = [thing for thing in codes if thing.code is not None and thing.code.is_near(small)]
+    said = frozenset(codes_in(text)) if near else frozenset()
+    return [thing for thing in near if thing.is_other_than(said)] if said else []
+
+
+def amounts_in(text: str) -> frozenset[Amount]:
+    """The amounts that a text says, each with two decimals, and whether the text has some: 1250.50 of 1.250,5."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    return frozenset(
+        (_with_cents(number, decimals), decimals != "") for number, decimals in _SAID_AMOUNT.findall(plain)
+    )
+
+
+def words_apart(letters: frozenset[str], text: str) -> frozenset[str]:
+    """Of the letters of codes those that a text says as words: "Rui" of "Rui 912 345 678", not "inv" of INV-2042."""
+    if not letters:
+        return letters
+    starts = {word[:_NEAR] for word in letters}
+    words = {word for word in _APART.findall(text.lower()) if word[:_NEAR] in starts}
+    return frozenset().union(*(forms_of(word, letters) for word in words))
+
+
+def _with_cents(number: str, cents: str) -> str:
+    return f"{number.translate(_BETWEEN).lstrip('0') or '0'}.{cents:0<2}"
 
 
 def is_year(lexeme: str) -> bool:
@@ -244,7 +391,7 @@ def says_year(year: str, text: str) -> bool:
 def _addresses(goal: str, known: frozenset[str]) -> Iterator[Thing]:
     for found in islice(_ADDRESS.finditer(goal), _MOST):
         address = found[0].lower().rstrip(".,;:!?)")
-        words = [_forms(group, known) for group in re.findall(r"[^\W_]+", address)]
+        words = [forms_of(group, known) for group in re.findall(r"[^\W_]+", address)]
         long = frozenset(lexeme for lexeme in known if not lexeme.isalnum() and lexeme in address)
         if "@" in address and "://" not in address:
             local = address.partition("@")[0]
@@ -263,13 +410,16 @@ def _codes(goal: str, known: frozenset[str]) -> Iterator[Thing]:
     for found in islice(_RUN.finditer(goal), _MOST):
         before, run = found[1] or "", found[2]
         if _AMOUNT.fullmatch(run) and not run.isdigit() and not _TWO_NUMBERS.fullmatch(run):
-            yield from _amount(run, known)
+            yield _amount(run, known)
             continue
         units = _UNIT.split(run)
         if _is_one(units):
             yield from _code(before, run, known, run[0].isdigit(), dialled=True)
             continue
         for place, unit in enumerate(units):
+            if _AMOUNT.fullmatch(unit) and not unit.isdigit():
+                yield _amount(unit, known)
+                continue
             # One long number without a mark is an article's or an order's, and none of a telephone.
             marked = (
                 unit[0] == "0"
@@ -281,9 +431,10 @@ def _codes(goal: str, known: frozenset[str]) -> Iterator[Thing]:
 
 
 def _is_one(units: list[str]) -> bool:
-    """Whether numbers beside one another are the groups of one code: 2024 00174, 3704 0044 0532 0130, 1A 1AA."""
+    """Whether numbers beside one another are the groups of one code: 2024 00174, 912 345 678, 1A 1AA."""
     return (
         len(units) > 3
+        or (len(units) > 2 and sum(map(len, units)) >= _TAIL_OF_PHONE)
         or any(len(unit) >= _WORD or unit[:1] == "0" for unit in units[1:])
         or (len(units) > 1 and not any(unit.isdigit() or unit.isalpha() for unit in units))
     )
@@ -307,15 +458,19 @@ def _code(
     if len(groups) > _GROUPS or (len(groups) < 2 and not (joined.isdigit() and len(joined) >= _TAIL_OF_PHONE)):
         return
     whole, own = set[str](), set[str]()
-    ends = _ends(groups)
+    letters = {group: forms_of(group.lower(), known) for group in groups if group.isalpha()}
+    words = frozenset().union(*(forms for group, forms in letters.items() if len(group) > _SMALL))
+    of_groups, ends = "".join(groups).lower(), _ends(groups)
     for lexeme in known:
         plain = _MARKS.sub("", lexeme)
-        if not plain.isalpha() and plain in before + joined:
+        if plain.isalpha():
+            if plain not in words and _is_cut(plain, of_groups, ends):
+                own.add(lexeme)
+        elif plain in before + joined:
             if plain in {before + joined, "" if before_is_part else joined} or _is_tail(plain, joined, groups, dialled):
                 whole.add(lexeme)
-            elif _is_cut(plain, "".join(groups).lower(), ends) or (len(groups) == 1 and joined.endswith(plain)):
+            elif _is_cut(plain, of_groups, ends) or (len(groups) == 1 and joined.endswith(plain)):
                 own.add(lexeme)
-    letters = {group: _forms(group.lower(), known) for group in groups if group.isalpha()}
     for group, forms in letters.items():
         if len(group) < _WORD or group.isupper() or group == before:
             own |= forms
@@ -330,7 +485,7 @@ def _code(
         own |= whole
         whole = {lexeme for lexeme in whole if lexeme.lstrip(_LETTERS) == dotted[1]} or whole
     by_parts = all(needed) and len(set(groups)) == len(groups)
-    yield Thing(frozenset(whole | own), frozenset(whole), needed if by_parts else ())
+    yield Thing(frozenset(whole | own), frozenset(whole), needed if by_parts else (), letters=words)
 
 
 def _ends(groups: list[str]) -> frozenset[int]:
@@ -362,7 +517,7 @@ def _is_tail(plain: str, joined: str, groups: list[str], dialled: bool) -> bool:
     return len(plain) >= min(_TAIL_OF_PHONE, len(joined.lstrip("0")))
 
 
-def _amount(run: str, known: frozenset[str]) -> Iterator[Thing]:
+def _amount(run: str, known: frozenset[str]) -> Thing:
     groups = re.split("[., ']", run)
     cents = groups.pop() if len(groups) > 1 and len(groups[-1]) < 3 else ""
     number = "".join(groups)
@@ -370,10 +525,11 @@ def _amount(run: str, known: frozenset[str]) -> Iterator[Thing]:
     alone = number if len(number) >= _SMALL and not cents.strip("0") else ""
     whole = known & {alone, f"{number}.{cents}", run}
     own = {lexeme for lexeme in known if _is_cut(_MARKS.sub("", lexeme), number + cents, _ends([*groups, cents]))}
-    yield Thing(whole | own, whole)
+    own |= known & {f"{number}.{cents}0", f"{number}.{cents[:1]}"}
+    return Thing(whole | own, whole, amount=_with_cents(number, cents) if cents else None)
 
 
-def _forms(word: str, known: frozenset[str]) -> frozenset[str]:
+def forms_of(word: str, known: frozenset[str]) -> frozenset[str]:
     """A word and its stem, if they are known; what has digits has none."""
     if not word.isalpha():
         return known & {word}

@@ -37,7 +37,7 @@ from docmem.sql import load
 
 Role: TypeAlias = Literal["reader", "sync", "owner"]
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 """The schema this version reads and writes: the number of its last migration."""
 
 MIN_POSTGRES = 150000

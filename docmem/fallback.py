@@ -494,7 +494,7 @@ def _found(
     words = asked(goal, rules.language)
     common = Frequencies(memories=len(shelf.memories), in_memories=shelf.passages.files_with(words))
     content = frozenset(word for word in words if says_something(word, _filler(rules.language)))
-    arm = Arm(about(best, content, everywhere(common), things(goal, words)), rules.weights.lexical)
+    arm = Arm(about(best, content, everywhere(common), things(goal, words), goal), rules.weights.lexical)
 
     def as_now(hit: Hit) -> Hit:
         # What was read of a file may be from before, while its text is what it was.

@@ -12,12 +12,26 @@ from collections.abc import Callable, Iterator
 
 import Stemmer
 
-from docmem.marks import MONTHS, Mark, marks, of_day, plates, without_recorded
+from docmem.marks import (
+    HAS_NAMES,
+    MONTHS,
+    Mark,
+    marks,
+    names_apart,
+    names_joined,
+    of_day,
+    other_decimals,
+    plates,
+    without_recorded,
+)  # fmt: skip
 
 _UNSEEN = re.compile("[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _TYPED = str.maketrans("‘’‛′‐–—−_", "''''---- ")
-# Vowels and accents that are characters of their own belong to their word.
-_WORD = re.compile("[\\w\u0300-\u036f\u0591-\u05bd\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff]+")
+# Vowels and accents that are characters of their own belong to their word; a picture is a word.
+_WORD = re.compile(
+    "[\u2600-\u27bf\u2b50-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]|["
+    "\\w\u0300-\u036f\u0591-\u05bd\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff]+"
+)
 _ACCENTS = re.compile("([a-zα-ω])[\u0300-\u036f]+")
 _FOLDED = str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i"})
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
@@ -102,10 +116,13 @@ def lexemes(text: str, *, language: str, asked: bool = False) -> list[str]:
     if has_code:
         plain = _WORD_AND_NUMBER.sub(r"\1 ", plain)
     if asked:
+        beside += other_decimals(plain)
         # The groups of a long number are each like those of many others.
         plain = _LONG.sub(" ", plain)
     if _HAS_NAME.search(typed):
         plain = " ".join((plain, *_names(typed)))
+    if asked and HAS_NAMES.search(typed):
+        plain = " ".join((plain, *names_joined(typed), *(name for names in names_apart(typed) for name in names)))
     for mark in said:
         beside += mark.lexemes if asked or mark.day is None else of_day(*mark.day)
         if asked and mark.day is not None:

@@ -66,6 +66,12 @@ _PLATE = re.compile(
     r"|[0-9]{1,4}[ -][A-Z]{1,3}[ -][0-9]{1,4}|[A-Z]{1,3}[ -][A-Z]{1,3}[ -]?[0-9]{1,4})(?![\w-])",
     re.ASCII,
 )
+HAS_NAMES = re.compile(r"[^\W\d_]-[^\W\d_]|[a-z][A-Z]|[A-Z][^\W\d_]+ [A-Z]")
+"""What a text must have for any name in `names_joined` or `names_apart`."""
+_ENDS = str.maketrans("\n\t", "  ", '?!.,;:()"')
+_HAS_OTHERS = frozenset("0123456789'")
+_IN_ONE = re.compile(r"(?<![^\W_])([A-Z][a-z]+)([A-Z][a-z]+)(?![^\W_])")
+_DECIMALS = re.compile(r"(?<![0-9.,])(?<![0-9][ '])([0-9]+)[.,]([0-9])(0?)(?![0-9]|[.,][0-9])")
 _ZEROS = re.compile("(^|:)0+(?=[0-9a-f])")
 _RECORDED = re.compile(r"[0-9]{1,2} [a-z]+ [0-9]{4}[.](?: |$)")
 _BETWEEN = str.maketrans("", "", " -.:")
@@ -178,6 +184,35 @@ def _numbers(text: str) -> Iterator[Mark]:
             yield Mark(*found.span(), ((machine or account).translate(_BETWEEN),), parts_tell=False)
         elif len(address) > 2:
             yield Mark(*found.span(), (_ZEROS.sub(r"\1", address),), parts_tell=False)
+
+
+def names_joined(text: str) -> Iterator[str]:
+    """Two names side by side as one word in small letters: smithjones of Smith Jones and of smith-jones."""
+    before = ""
+    for word in text.translate(_ENDS).split(" ")[:100]:
+        has_others = not _HAS_OTHERS.isdisjoint(word)
+        if has_others or word[:1] == word[:1].lower() or "-" in word:
+            before = ""
+            if "-" in word[2:-2] and not has_others:
+                yield word.replace("-", "").lower()
+        else:
+            if before:
+                yield (before + word).lower()
+            before = word
+
+
+def names_apart(text: str) -> Iterator[tuple[str, str]]:
+    """The two names of one word, in small letters: smith and jones of SmithJones."""
+    for first, second in _IN_ONE.findall(text):
+        yield first.lower(), second.lower()
+
+
+def other_decimals(text: str) -> Iterator[str]:
+    """Amounts with the decimals that they have in other texts: 0.5 and 0.50; 5 of 5.00."""
+    for whole, tenths, zero in _DECIMALS.findall(text):
+        yield f"{whole}.{tenths}" if zero else f"{whole}.{tenths}0"
+        if tenths == "0":
+            yield whole
 
 
 def plates(text: str) -> Iterator[Mark]:

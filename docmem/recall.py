@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from docmem.codes import Thing, is_year, says_year, things
+from docmem.codes import Thing, amounts_in, forms_of, is_year, others_in, says_year, things, words_apart
 from docmem.config import Settings
 from docmem.document import scrub
 from docmem.embedding import Embedder, QueryVector, QueryVectors, is_resized
@@ -65,6 +65,14 @@ _ALIKE = 1e-9
 """Two strengths that differ by less, in the order of adding up, are one."""
 _FEW = 8
 """Memories below which that can't be said."""
+_IN_FRONT = 0.75
+_NAME_IN_FRONT, _VERB_IN_FRONT = 2, 3
+_LETTERS = re.compile(r"[^\W\d_]+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_ABOUT = re.compile(
+    r"(?i)(?<!\w)(?:for|in|to|at|from|about|near|around|on|für|über|nach|von|aus|bei|um|à|pour|en|sur|vers|de|para|por"
+    r"|a|em|no|na|do|da|sobre|per|su|voor|over|naar|van|в|на|о|про|для|из) ([^\W\d_]+)"
+)
 _PIECE = re.compile("[\u0e01-\u0ece\u1000-\u103f\u1780-\u17d3]{2,3}")
 """A piece of Thai, Lao, Burmese or Khmer, as the index has them."""
 _DIGIT = re.compile("[0-9]")
@@ -236,7 +244,11 @@ class Arm(NamedTuple):
 
 
 def about(
-    hits: Iterable[Hit], content: frozenset[str], everywhere: frozenset[str], named: Collection[Thing] = ()
+    hits: Sequence[Hit],
+    content: frozenset[str],
+    everywhere: frozenset[str],
+    named: Collection[Thing] = (),
+    goal: str = "",
 ) -> tuple[Hit, ...]:
     """Of the lexical arm's hits those that share a word of content with the goal; `matched` counts only these.
 
@@ -245,31 +257,115 @@ def about(
     like the person's own name, unless such words are most of what the goal says, or half of it with a thing of parts
     among them: all may be about Porto. Three characters of Thai are no word yet: of these it takes two. What the goal
     has `named` that has parts counts as one, and what has it comes first and stays; a year counts where the text itself
-    says it: each memory is found by its date, too.
+    says it: each memory is found by its date, too. Where all of this finds nothing, a name that many memories have is
+    better than none: see `_named_often`.
     """
-    words = content.difference(*(thing.lexemes for thing in named))
-    parted = sum(bool(thing.named_by(everywhere)) for thing in named)
-    common, said = len(words & everywhere) + parted, len(words) + len(named)
-    if 2 * common > said or (parted and 2 * common == said):
-        everywhere = _NOTHING
-    enough = frozenset(lexeme for lexeme in words if not _PIECE.fullmatch(lexeme))
-    enough_of_memory = enough - everywhere
-    years = frozenset(filter(is_year, words))
-    days, versions = ([thing for thing in named if of(thing)] for of in (attrgetter("day"), attrgetter("version")))
+    wanted = _wanted(content, everywhere, named)
     first, others = list[Hit](), list[Hit]()
     for hit in hits:
-        shared = words & hit.shared
-        if not years.isdisjoint(shared):
-            shared -= {year for year in years & shared if not says_year(year, hit.text)}
-        shared = shared.difference(*(thing.denied_by(hit.text) for thing in versions))
-        names = [found for thing in named if (found := thing.named_by(hit.shared))]
-        names += [thing.whole or content for thing in days if not names and thing.says(hit.text)]
-        recorded = any(thing.is_recorded(hit.shared, hit.text, hit.since) for thing in days)
-        matched = _things(shared) + len(names) + (recorded and not names)
-        telling_apart = enough if hit.kind == "document" else enough_of_memory
-        if matched > 1 or recorded or not telling_apart.isdisjoint(shared) or any(n - everywhere for n in names):
-            (first if names else others).append(hit._replace(matched=matched))
+        matched, is_named = wanted.matched_in(hit)
+        if matched:
+            (first if is_named else others).append(hit._replace(matched=matched))
+    common = content & wanted.everywhere
+    if not first and not others and common:
+        others = [hit._replace(matched=1) for hit in _named_often(hits, common, goal)]
     return (*first, *telling(others, beside=first))
+
+
+class _Wanted(NamedTuple):
+    """What a goal is about. `words`: those of content that aren't parts of what it has `named`; `letters`: parts of its
+    codes that may be words as well; `enough`: those of both of which one is enough."""
+
+    named: Collection[Thing]
+    words: frozenset[str]
+    letters: frozenset[str]
+    enough: frozenset[str]
+    enough_of_memory: frozenset[str]
+    everywhere: frozenset[str]
+    years: frozenset[str]
+    days: Collection[Thing]
+    versions: Collection[Thing]
+    codes: Collection[Thing]
+    says_amounts: bool
+
+    def matched_in(self, hit: Hit) -> tuple[int, bool]:
+        """How many things that are wanted a hit has, 0 for one that isn't about them; whether what is named is among
+        them."""
+        shared = self.words & hit.shared
+        if not self.years.isdisjoint(shared):
+            shared -= {year for year in self.years & shared if not says_year(year, hit.text)}
+        telling_apart = self.enough if hit.kind == "document" else self.enough_of_memory
+        if not self.named:
+            matched = _things(shared)
+            return matched if matched > 1 or not telling_apart.isdisjoint(shared) else 0, False
+        shared = shared.difference(*(thing.denied_by(hit.text) for thing in self.versions))
+        amounts = amounts_in(hit.text) if self.says_amounts else ()
+        names = [found for thing in self.named if (found := thing.named_by(hit.shared, amounts))]
+        names += [thing.whole or thing.lexemes for thing in self.days if not names and thing.says(hit.text)]
+        recorded = any(thing.is_recorded(hit.shared, hit.text, hit.since) for thing in self.days)
+        if self.letters and not names:
+            shared |= words_apart(hit.shared & self.letters, hit.text)
+        matched = _things(shared) + len(names) + (recorded and not names)
+        is_related = matched > 1 or recorded or not telling_apart.isdisjoint(shared)
+        if is_related and self.codes and not (names or recorded):
+            others = others_in(hit.text, self.codes)
+            if others:
+                shared = shared.difference(*(thing.noun for thing in others))
+                matched, is_related = _things(shared), _things(shared & telling_apart) > 1
+        return matched if is_related or any(n - self.everywhere for n in names) else 0, bool(names)
+
+
+def _wanted(content: frozenset[str], everywhere: frozenset[str], named: Collection[Thing]) -> _Wanted:
+    words = content.difference(*(thing.lexemes for thing in named))
+    parted = sum(bool(thing.named_by(everywhere)) for thing in named)
+    common = len(words & everywhere) + parted
+    all_of_it = len(words) + sum(bool(thing.lexemes or thing.parts) and not thing.is_repeated for thing in named)
+    if 2 * common > all_of_it or (parted and 2 * common == all_of_it):
+        everywhere = _NOTHING
+    letters = content.intersection(*[_NOTHING.union(*(thing.letters for thing in named))]) - words
+    enough = frozenset(lexeme for lexeme in words | letters if not _PIECE.fullmatch(lexeme))
+    return _Wanted(
+        named=named,
+        words=words,
+        letters=letters,
+        enough=enough,
+        enough_of_memory=enough - everywhere,
+        everywhere=everywhere,
+        years=frozenset(filter(is_year, words)),
+        days=[thing for thing in named if thing.day],
+        versions=[thing for thing in named if thing.version],
+        codes=[thing for thing in named if thing.code],
+        says_amounts=any(thing.amount for thing in named),
+    )
+
+
+def _named_often(hits: Sequence[Hit], common: frozenset[str], goal: str) -> Iterator[Hit]:
+    """The memories with a word that many have and that is a name for what they are about: "What is planned for Porto?".
+
+    It is one where the goal has it after "for" or the like, or where they say it elsewhere than where statements have
+    whom they are about, and their verb: "The traveller likes", "Ana's".
+    """
+    memories = [hit for hit in hits if hit.kind != "document"]
+    asked = {lexeme for word in _ABOUT.findall(goal) for lexeme in forms_of(_typed(word), common)}
+    for lexeme in common - asked:
+        placed = [_is_in_front(lexeme, hit.text) for hit in memories if lexeme in hit.shared]
+        if sum(placed) <= _IN_FRONT * len(placed):
+            asked.add(lexeme)
+    return (hit for hit in memories if not asked.isdisjoint(hit.shared))
+
+
+def _is_in_front(lexeme: str, text: str) -> bool:
+    """Whether a text has a word where it says whom it is about and begins to say what."""
+    one = frozenset({lexeme})
+    for place, word in enumerate(_LETTERS.findall(text)):
+        if forms_of(_typed(word), one):
+            return place < (_NAME_IN_FRONT if word[0].isupper() else _VERB_IN_FRONT)
+    return True
+
+
+def _typed(word: str) -> str:
+    """A word in small letters and without accents."""
+    return _ACCENTS.sub("", unicodedata.normalize("NFD", word.lower()))
 
 
 def _things(lexemes: frozenset[str]) -> int:
@@ -543,8 +639,8 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
     if not question.is_goal:
         return ranked
     tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
-    named = things(_asked(question), found.words.lexemes)
-    return about(ranked, found.words.content, tells_nothing, named)
+    goal = _asked(question)
+    return about(ranked, found.words.content, tells_nothing, things(goal, found.words.lexemes), goal)
 
 
 def _by_vector(asked: Asking, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:

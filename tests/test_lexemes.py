@@ -16,7 +16,18 @@ from docmem.filesearch import Passages, ranked
 from docmem.lexemes import lexemes
 from docmem.model import Document
 from tests.support.repos import NOW, memory, put
-from tests.test_words import ALIKE, CHARACTERS, EXACT, FORMS, QUESTIONS, TONGUES, of_forms
+from tests.test_words import (
+    ALIKE,
+    CHARACTERS,
+    EXACT,
+    FORMS,
+    NAMED_OFTEN,
+    QUESTIONS,
+    SAID_OF_ALL,
+    TONGUES,
+    of_forms,
+    of_often,
+)
 
 SAID = random.Random(1).sample([*(one["says"] for one in EXACT), *ALIKE], len(EXACT) + len(ALIKE))
 
@@ -108,9 +119,25 @@ def test_a_goal_gets_of_files_what_it_means_in_any_form_and_nothing_of_a_neighbo
         made = files.packet(asked, wait=60)
         return made is not None and bool(made.text)
 
-    missed = [(one["says"], goal) for one in FORMS for goal in one["answers"] if not answered(one, goal)]
+    missed = [(one["says"], goal) for one in FORMS for goal in one.get("answers", ()) if not answered(one, goal)]
     shown = [(one["says"], goal) for one in FORMS for goal in one.get("not", ()) if answered(one, goal)]
     assert (missed, shown) == ([], [])
+
+
+def test_a_goal_gets_of_files_what_many_memories_are_about_and_not_all_that_are_about_somebody(
+    settings: Settings, tenant: str
+) -> None:
+    put(settings, tenant, {one.path: render_memory(one) for one in of_often()})
+    files = Fallback(settings)
+
+    def text(who: str, goal: str) -> str:
+        made = files.packet(requested(tenant, who, goal, agent=None, run=None, blocks=None, documents=()), wait=60)
+        assert made is not None
+        return made.text
+
+    for goal in NAMED_OFTEN:
+        assert (text("tom", goal).count("Porto"), text("tom", goal).count("Tom")) == (5, 0), goal
+    assert [goal for goal in SAID_OF_ALL if text("ana", goal)] == []
 
 
 def test_any_text_has_words_and_not_many_times_its_characters() -> None:

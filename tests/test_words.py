@@ -251,9 +251,46 @@ def test_a_goal_gets_what_it_means_in_any_form_and_nothing_of_a_neighbour(indexe
         def answered(one: dict[str, Any], goal: str) -> bool:
             return bool(injector.packet("acme", one["says"], goal).text)
 
-        missed = [(one["says"], goal) for one in FORMS for goal in one["answers"] if not answered(one, goal)]
+        missed = [(one["says"], goal) for one in FORMS for goal in one.get("answers", ()) if not answered(one, goal)]
         shown = [(one["says"], goal) for one in FORMS for goal in one.get("not", ()) if answered(one, goal)]
     assert (missed, shown) == ([], [])
+
+
+OFTEN = [
+    "The traveller loves Porto.", "The flight to Porto is on Friday.", "Porto hotel is booked.", "Porto has good wine.",
+    "In Porto she meets Ana.", "The Porto trip takes six days.", "The Porto flat costs 90 euros.",
+    "She wants to see the bridge in Porto.", "Porto is where her uncle lives.", "Tom drinks tea.", "Tom drinks milk.",
+    "Tom's dog is called Rufus.",
+]  # fmt: skip
+WHOM = [
+    "Ana loves cats.", "Ana loves jazz.", "Ana loves snow.", "Ana loves rye.", "Ana works as a nurse.",
+    "Ana's wife is Eva.", "Ana drives a van.", "Ana loves trams.", "Tom met Ana in May.",
+]  # fmt: skip
+NAMED_OFTEN = [
+    "What is planned for Porto?",
+    "How is the weather in Porto?",
+    "Wie ist das Wetter in Porto?",
+    "the Porto menu",
+]
+SAID_OF_ALL = ["What is Ana's cousin called?", "Can Ana swim?", "Do I love skiing?"]
+"""Goals of which memories have but a word that most have: a name for what they are about, or whom they are about."""
+
+
+def of_often() -> list[Memory]:
+    return [memory(text, who=who, valid_from=NOW) for who, said in (("tom", OFTEN), ("ana", WHOM)) for text in said]
+
+
+def test_a_goal_gets_what_many_memories_are_about_and_not_all_that_are_about_somebody(
+    indexed: Settings, tenant: str
+) -> None:
+    put(indexed, tenant, {one.path: render_memory(one) for one in of_often()})
+    sync_tenant(indexed, tenant)
+    with Injector(indexed, timeout=30, files=False) as injector:
+        for goal in NAMED_OFTEN:
+            text = injector.packet("acme", "tom", goal).text
+            assert (text.count("Porto"), text.count("Tom")) == (5, 0), goal
+        assert "Rufus" in injector.packet("acme", "tom", "Does the dog come to Porto?").text
+        assert [goal for goal in SAID_OF_ALL if injector.packet("acme", "ana", goal).text] == []
 
 
 def test_what_says_a_day_comes_before_what_was_recorded_on_it(indexed: Settings, tenant: str) -> None:
