@@ -69,6 +69,10 @@ it, so more of them wait for each other anyway, and in no order: of eight reader
 _LEAST = 0.01
 """Seconds within which an answer may come at all: with less left, nothing is learned by asking."""
 
+_MOST = 0.9
+"""Share of a turn's time: who waits for less of it tells nothing by having waited in vain. The turns of one tenant may
+take all there is, and the others' runs, which wait for a quarter, would have shut memory for everybody."""
+
 _POSTGRES_SHARE = 0.9
 """Of the time that is left, for Postgres' own timeouts: it is to say by itself that a statement was slow, for whoever
 is cut off can't tell that from a server that stands still."""
@@ -572,6 +576,10 @@ class Reader:
         ahead: bool,
     ) -> T:
         if not self._gate.enter(seconds=max(0.001, deadline - time.monotonic()), ahead=ahead):
+            if (
+                deadline - began < _MOST * self._timeout
+            ):  # those inside have longer, and tell what is wrong, if anything is
+                raise Busy("all connections to Postgres are in use", hint="see: docmem status")
             raise self._late("no connection to Postgres", began)
         try:
             return self._inside(pool, tenant, work, began, deadline)

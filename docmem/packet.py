@@ -118,6 +118,9 @@ class Signals(NamedTuple):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signals) and self.rounded() == other.rounded()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a tuple has one of its own, which goes by what isn't rounded
+
     def __hash__(self) -> int:
         return hash(tuple(self.rounded().values()))
 

@@ -39,7 +39,11 @@ class Runs:
         self._last: dict[tuple[str, str], _Batch] = {}
 
     def next(self, tenant: str, agent: str, *, seconds: float) -> int | None:
-        """A number greater than any that was handed out before. Raises what counting raises, and `Busy`."""
+        """A number greater than any that was handed out before.
+
+        Raises what counting raises to the one who counted, since it is one failure; to the others, and who had to wait
+        for too long, `Busy`.
+        """
         key, deadline = (tenant, agent), time.monotonic() + seconds
         while True:
             with self._lock:
@@ -50,21 +54,25 @@ class Runs:
                 place = batch.size
                 batch.size += 1
             if leads:
-                self._fill(key, batch, deadline)
+                self._fill(key, batch, seconds, deadline)
             elif not batch.done.wait(max(0.0, deadline - time.monotonic())):
                 raise _late(seconds)
             if batch.error is None:
                 return None if batch.first is None else batch.first + place
+            if leads:
+                raise batch.error
             # Who led had less time, be it none: whoever has some left asks again.
             if not isinstance(batch.error, Busy) or time.monotonic() >= deadline:
-                raise batch.error
+                raise Busy(f"counted with others, and that failed: {batch.error}", hint="see: docmem status")
 
-    def _fill(self, key: tuple[str, str], batch: _Batch, deadline: float) -> None:
+    def _fill(self, key: tuple[str, str], batch: _Batch, seconds: float, deadline: float) -> None:
         try:
-            left = max(0.0, deadline - time.monotonic())
-            if batch.after is not None and not batch.after.done.wait(left):
-                raise _late(left)
-            batch.first = self._count(*key, lambda: self._sent(batch), max(0.0, deadline - time.monotonic()))
+            if batch.after is not None:
+                batch.after.done.wait(max(0.0, deadline - time.monotonic()))
+            left = deadline - time.monotonic()
+            if batch.after is not None and left < seconds / 2:  # a failure then would tell nothing of Postgres
+                raise _late(seconds - left)
+            batch.first = self._count(*key, lambda: self._sent(batch), max(0.0, left))
         except Exception as error:  # noqa: BLE001 it is raised to all of them
             batch.error = error
         finally:

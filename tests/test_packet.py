@@ -16,6 +16,7 @@ from docmem.packet import (
     PREAMBLE,
     Entry,
     Packet,
+    Signals,
     Tier,
     build,
     path_id,
@@ -225,3 +226,10 @@ def test_a_tokenizer_that_counts_more_for_the_whole_leaves_no_hole(tokens: int) 
     packet = build([rules("Be kind.", LONG, "Pay at once.")], tokens=tokens, now=NOW, tokenizer=dear)
     assert packet.tokens <= tokens
     assert not packet.text or MARK in packet.text.rpartition("Be kind.")[2]
+
+
+def test_what_recall_saw_a_moment_later_is_the_same() -> None:
+    seen = Signals(0.5, 1.0, None, 1, None, 2, None, 1.5, 3600.0, 30.0, 5, None, False)
+    later, tomorrow = seen._replace(age=3600.4), seen._replace(age=90_000.0)
+    assert (seen == later, seen != later, hash(seen) == hash(later)) == (True, False, True)
+    assert (seen == tomorrow, seen != tomorrow) == (False, True)

@@ -65,12 +65,12 @@ def test_each_agent_is_counted_by_itself() -> None:
     assert [runs.next(tenant, agent, seconds=1) for tenant, agent in whose * 2] == [1, 1, 1, 2, 2, 2]
 
 
-def test_what_counting_raises_is_raised_to_all_and_the_next_are_counted() -> None:
+def test_what_counting_raises_is_one_failure_and_the_next_are_counted() -> None:
     runs = Runs(counted := Counted(IndexFailed("the table is gone")))
     with ThreadPoolExecutor(4) as pool:
         waiting = asked(pool, runs, 4)
         counted.go.set()
-        assert {type(each.exception()) for each in waiting} == {IndexFailed}
+        assert [type(each.exception()) for each in waiting] == [IndexFailed, Busy, Busy, Busy]
     assert runs.next("acme", "default", seconds=1) == 1
 
 
@@ -84,6 +84,18 @@ def test_who_has_time_left_when_another_that_counted_for_it_had_none_asks_again(
         counted.go.set()
         assert sorted(each.result() or 0 for each in others) == [1, 2, 3]
         assert isinstance(first.exception(), Busy)
+
+
+def test_who_waited_for_others_for_most_of_its_time_asks_nobody() -> None:
+    runs = Runs(counted := Counted())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = asked(pool, runs, 1)
+        runs._sent(next(iter(runs._last.values())))
+        with pytest.raises(Busy):
+            runs.next("acme", "default", seconds=0.01)
+        counted.go.set()
+        assert [each.result() for each in waiting] == [1]
+    assert counted.counts == [1]
 
 
 def test_who_waits_too_long_is_told_so_and_the_others_get_their_numbers() -> None:
