@@ -1,7 +1,7 @@
 """Numbers of runs: one statement counts all that are asked for at once.
 
 A tenant's runs are counted one after another, behind a lock in Postgres. Asked for one by one, those of a burst stood
-in each other's way and in the packets': of 60 turns at once every eighth went without a number.
+in each other's way and in the packets': of 60 turns at once up to an eighth went without a number.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ number of the first, None for a tenant that has no runs; may raise."""
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """Runs that are counted together. `after`: those of the same agent that are being counted before."""
+    """Runs that are counted together, until a time. `after`: those of the same agent that are being counted before.
+
+    Where its thread was stopped by a signal before it could say so, it is never done; past its time nobody joins it.
+    """
 
     after: _Batch | None
+    until: float
     size: int = 0
     is_sent: bool = False
     first: int | None = None
@@ -48,9 +52,9 @@ class Runs:
         while True:
             with self._lock:
                 batch = self._last.get(key)
-                leads = batch is None or batch.is_sent
+                leads = batch is None or batch.is_sent or time.monotonic() >= batch.until
                 if batch is None or leads:
-                    batch = self._last[key] = _Batch(after=batch)
+                    batch = self._last[key] = _Batch(after=batch, until=deadline)
                 place = batch.size
                 batch.size += 1
             if leads:
@@ -68,7 +72,7 @@ class Runs:
     def _fill(self, key: tuple[str, str], batch: _Batch, seconds: float, deadline: float) -> None:
         try:
             if batch.after is not None:
-                batch.after.done.wait(max(0.0, deadline - time.monotonic()))
+                batch.after.done.wait(max(0.0, min(deadline, batch.after.until) - time.monotonic()))
             left = deadline - time.monotonic()
             if batch.after is not None and left < seconds / 2:  # a failure then would tell nothing of Postgres
                 raise _late(seconds - left)

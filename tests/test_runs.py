@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from docmem.index import Busy, IndexFailed
-from docmem.runs import Runs
+from docmem.runs import Runs, _Batch
 from tests.support.waiting import wait_until
 
 
@@ -21,10 +22,8 @@ class Counted:
         self.counts: list[int] = []
         self.fails = list(fails)
         self.go = threading.Event()
-        self.inside = threading.Event()
 
     def __call__(self, tenant: str, agent: str, many: Callable[[], int], seconds: float) -> int:
-        self.inside.set()
         self.go.wait(30)
         if self.fails:
             raise self.fails.pop(0)
@@ -77,10 +76,7 @@ def test_what_counting_raises_is_one_failure_and_the_next_are_counted() -> None:
 def test_who_has_time_left_when_another_that_counted_for_it_had_none_asks_again() -> None:
     runs = Runs(counted := Counted(Busy("there was no time left")))
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(runs.next, "acme", "default", seconds=0)
-        counted.inside.wait(30)
-        others = [pool.submit(runs.next, "acme", "default", seconds=30) for _ in range(3)]
-        wait_until(lambda: sum(batch.size for batch in runs._last.values()) == 4)
+        first, *others = asked(pool, runs, 4)
         counted.go.set()
         assert sorted(each.result() or 0 for each in others) == [1, 2, 3]
         assert isinstance(first.exception(), Busy)
@@ -119,3 +115,14 @@ def test_who_is_stopped_while_it_counts_leaves_nobody_waiting(stop: type[BaseExc
         assert isinstance(first.exception(), stop)
         assert [each.result() for each in others] == [None, None]
     assert runs.next("acme", "default", seconds=1) == 1
+
+
+def test_who_was_stopped_before_it_could_count_keeps_nobody_waiting_for_ever() -> None:
+    runs = Runs(counted := Counted())
+    counted.go.set()
+    left = runs._last["acme", "default"] = _Batch(after=None, until=time.monotonic() + 0.05, size=1)
+    with pytest.raises(Busy):
+        runs.next("acme", "default", seconds=0.01)
+    wait_until(lambda: time.monotonic() > left.until)
+    assert runs.next("acme", "default", seconds=30) == 1
+    assert runs._last == {}
