@@ -49,6 +49,7 @@ _MONEY = re.compile(
     r"(?:(?<!\w)(?P<before>[a-z]{3,8}|[€$£¥]) ?)?(?<![\w.,])(?P<number>[0-9][0-9., ']*)"
     r"(?: ?(?P<after>[a-z]{1,8}|[€$£¥])(?!\w))?"
 )
+_OF_A_CODE = re.compile(r"[a-z][0-9]{1,2}[a-z]? $")
 _SAID_AMOUNT = re.compile(
     r"(?<![0-9.,:/])(?:(?<!\w-)|(?=[0-9]+[.,][0-9]))([0-9]{1,3}(?:[., '][0-9]{3})+|[0-9]+)(?:[.,]([0-9]{1,2}))?"
     r"(?![.,:/]?[0-9])"
@@ -292,7 +293,8 @@ def _money(small: str, known: frozenset[str]) -> dict[tuple[int, int], Thing]:
     for said in islice(_MONEY.finditer(small), _MOST):
         number = said["number"].rstrip("., '")
         units = [unit for unit in (said["before"], said["after"]) if unit and _CURRENCY.fullmatch(unit)]
-        if said["after"] and _MEASURE.fullmatch(said["after"]):
+        is_code = _OF_A_CODE.search(small, max(0, said.start() - _BEFORE), said.start())  # SE10 5GB
+        if said["after"] and _MEASURE.fullmatch(said["after"]) and not is_code:
             units.append(said["after"])
         if units and _AMOUNT.fullmatch(number):
             amount = _amount(number, known)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from docmem.codes import Thing, says_year, things
+from docmem.codes import Code, Thing, amounts_in, codes_in, others_in, says_year, things, words_apart
 
 
 def lexemes(text: str) -> frozenset[str]:
@@ -74,6 +74,80 @@ def test_a_whole_or_all_of_its_parts_name_a_thing_and_some_do_not(
 def test_words_and_plain_numbers_are_parts_of_nothing(goal: str, asked: str, free: str) -> None:
     taken = frozenset[str]().union(*(thing.lexemes for thing in things(goal, lexemes(asked))))
     assert taken.isdisjoint(lexemes(free))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("She paid 1,250.50 and 1.250,5.", {("1250.50", True)}),
+        ("Il doit 1\u00a0250,50 €, 1'250.- et 19,9", {("1250.50", True), ("1250.00", False), ("19.90", True)}),
+        (
+            "EUR1250.50, 12.5kg, python3.11, gpt-4.1",
+            {("1250.50", True), ("12.50", True), ("3.11", True), ("4.10", True)},
+        ),
+        ("v2.14.3 at 14:30 on 14.06.2026, INV-1250 and 10.0.0.1", set()),
+    ],
+)
+def test_amounts_are_read_as_amounts(text: str, said: set[tuple[str, bool]]) -> None:
+    assert amounts_in(text) == said
+
+
+def test_a_small_whole_number_says_an_amount_beside_its_unit_only() -> None:
+    [large] = things("1250.00", lexemes("1250|1250.00"))
+    [small, euros] = (things(goal, lexemes("15|15.00|eur"))[0] for goal in ("15.00", "15.00 EUR"))
+    assert large.named_by(lexemes("1250"), amounts_in("They paid 1250."))
+    assert not large.named_by(lexemes("1250|1250.50"), amounts_in("They paid 1250.50."))
+    assert not small.named_by(lexemes("15"), amounts_in("Her son is 15."))
+    assert not euros.named_by(lexemes("15"), amounts_in("Her son is 15."))
+    assert euros.named_by(lexemes("15|eur"), amounts_in("It costs 15 EUR."))
+
+
+def test_a_text_says_codes_with_the_noun_before_them_and_no_years() -> None:
+    said = codes_in("Invoice no. INV-2042, order #41003; the exit code is 137. In 2024 LH 1234 had 12 seats, 15% off.")
+    assert set(said) == {
+        Code("inv", "2042", "invoice"), Code("", "41003", "order"), Code("", "137", "code"), Code("lh", "1234", ""),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("goal", "text", "is_of_another"),
+    [
+        ("INV-2041", "Invoice INV-2042 is open.", True),
+        ("INV-2041", "Invoices INV-2041 and INV-2042 are open.", False),
+        ("invoice 41003", "The invoice INV-41004 is open.", True),
+        ("invoice 41003", "The seat 41004 is free.", False),
+        ("Porto 1764554077", "In Porto 250 people came.", False),
+        ("X7K9QR", "Booking code X7K9QP.", True),
+        ("INV-2041", "The inv file is here.", False),
+    ],
+)
+def test_a_text_of_another_code_of_its_kind_is_told_from_others(goal: str, text: str, is_of_another: bool) -> None:
+    assert bool(others_in(text, things(goal, lexemes(goal.lower())))) is is_of_another
+
+
+@pytest.mark.parametrize(
+    ("text", "is_apart"),
+    [("Rui moved to Faro.", True), ("Call Rui 912 345 678.", False), ("RUI-17 is done.", False), ("KD52 RUI", False)],
+)
+def test_letters_of_a_code_are_words_where_a_text_says_them_by_themselves(text: str, is_apart: bool) -> None:
+    assert bool(words_apart(lexemes("rui|inv"), text)) is is_apart
+
+
+@pytest.mark.parametrize(
+    ("goal", "asked", "named", "not_named"),
+    [
+        ("Smith Jones", "smith|jone|smithjon", ["smithjon"], ["smith", "jone"]),
+        ("smith-jones", "smith-jon|smith|jone|smithjon", ["smithjon"], ["smith"]),
+        ("SmithJones", "smithjon|smith|jone", ["smithjon", "smith|jone"], ["smith", "jone"]),
+        ("Does Ana call", "ana|call", [], ["ana"]),
+    ],
+)
+def test_names_in_one_word_and_in_two_name_each_other(
+    goal: str, asked: str, named: list[str], not_named: list[str]
+) -> None:
+    found = things(goal, lexemes(asked))
+    assert all(any(thing.named_by(lexemes(text)) for thing in found) for text in named)
+    assert not any(thing.named_by(lexemes(text)) for text in not_named for thing in found)
 
 
 def test_a_thing_without_a_whole_or_parts_is_named_by_nothing() -> None:
