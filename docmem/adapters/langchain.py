@@ -11,12 +11,14 @@ thread is the checkpointer's. Whatever is wrong with these, or with memory, the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import SystemMessage, convert_to_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Overwrite
 
 from docmem.adapter import Adapter
 from docmem.assembly import run_number
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 _ROLES: Mapping[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 _RUNS = 4_096
 """Runs at once whose numbers and goals are known."""
+
+_MESSAGES = "messages"
+"""The channel of an agent's state that holds them."""
 
 _MADE = frozenset({"lc_source", "read_file_media_result"})
 """Keys of a human message's `additional_kwargs` that say that a middleware or a tool wrote it: a summary of what was
@@ -263,19 +268,46 @@ class CheckpointedThreads:
     def _messages(self, thread: str) -> Sequence[Any]:
         """All that was said. What a summary took the place of stands in the checkpoint before it."""
         state = self._checkpointer.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-        messages = _messages_of(state)
-        summary = _summary(messages)
-        while summary is not None and state is not None:
-            while state is not None and any(message.id == summary.id for message in _messages_of(state)):
+        messages = there = self._at(state)
+        while state is not None and (summary := _summary(there)) is not None:
+            while state is not None and any(message.id == summary.id for message in there):
                 state = self._checkpointer.get_tuple(state.parent_config) if state.parent_config else None
+                there = self._at(state)
             known = {message.id for message in messages}
-            messages = [*(message for message in _messages_of(state) if message.id not in known), *messages]
-            summary = _summary(_messages_of(state))
+            messages = [*(message for message in there if message.id not in known), *messages]
         return messages
 
+    def _at(self, state: Any) -> Sequence[Any]:
+        """The messages at a checkpoint. A deep agent's holds what was written since the last that has them all."""
+        if state is None or _MESSAGES not in state.checkpoint["channel_versions"]:
+            return ()
+        kept = state.checkpoint["channel_values"].get(_MESSAGES)
+        if kept is not None:
+            return _whole(kept)
+        history = self._checkpointer.get_delta_channel_history(config=state.config, channels=[_MESSAGES])[_MESSAGES]
+        return _written(_whole(history.get("seed")), (write for _, _, write in history["writes"]))
 
-def _messages_of(state: Any) -> Sequence[Any]:
-    return () if state is None else state.checkpoint["channel_values"].get("messages", ())
+
+def _whole(kept: Any) -> Sequence[Any]:
+    """Messages as a checkpoint holds them: a list, or a snapshot of one."""
+    messages: Sequence[Any] = getattr(kept, "value", kept) or ()
+    return messages
+
+
+def _written(messages: Sequence[Any], writes: Iterable[Any]) -> Sequence[Any]:
+    """What messages are after some writes: one of the same id stands where that stood."""
+    by_id = {message.id: message for message in messages}
+    for write in writes:
+        if isinstance(write, Overwrite):
+            by_id, write = {}, write.value
+        for message in convert_to_messages(write if isinstance(write, list) else [write]):
+            if message.type != "remove":
+                by_id[message.id] = message
+            elif message.id == REMOVE_ALL_MESSAGES:
+                by_id.clear()
+            else:
+                by_id.pop(message.id, None)
+    return list(by_id.values())
 
 
 def _summary(messages: Sequence[Any]) -> Any:

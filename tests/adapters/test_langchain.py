@@ -15,7 +15,7 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -222,6 +222,25 @@ def test_what_was_summarized_is_still_in_the_dialogue_and_what_no_person_wrote_i
     turns = source.after("web-1", None)
     assert [turn.text for turn in turns] == [text for word in said for text in (word, "Noted.")]
     assert [turn.text for turn in source.after("web-1", turns[1].id)] == [turn.text for turn in turns[2:]]
+
+
+def test_a_deep_agents_threads_are_dialogues() -> None:
+    """Its checkpoints hold what was written since one that holds all, which each fiftieth does."""
+    deepagents = pytest.importorskip("deepagents", reason="deepagents isn't installed")
+    checkpointer = InMemorySaver()
+    agent: Any = deepagents.create_deep_agent(Scripted(), checkpointer=checkpointer)
+    config: Any = {"configurable": {"thread_id": "web-1"}}
+    source = CheckpointedThreads(checkpointer)
+    for number in range(26):
+        agent.invoke({"messages": [HumanMessage(f"Word {number}.", id=f"m{number}")]}, config)
+        if number in {0, 24, 25}:
+            assert [turn.id for turn in source.after("web-1", None) if turn.role == "user"] == [
+                f"m{each}" for each in range(number + 1)
+            ]
+    agent.update_state(config, {"messages": [RemoveMessage("m3"), HumanMessage("Other word.", id="m4")]})
+    turns = {turn.id: turn.text for turn in source.after("web-1", None)}
+    assert (turns.get("m3"), turns["m4"]) == (None, "Other word.")
+    assert list(turns) == [message.id for message in agent.get_state(config).values["messages"]]
 
 
 def test_a_runs_number_is_seen_neither_in_a_stream_nor_in_a_checkpoint(served: Settings, injector: Injector) -> None:
