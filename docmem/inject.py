@@ -79,12 +79,10 @@ _QUICKLY = 0.25
 turn, and a server that is well answers in a fraction of it."""
 
 _SAME_TURN = 0.1
-"""Seconds within which a packet follows the number of its run: what that took, the packet has the less."""
+"""Seconds within which a packet follows what its turn waited for before: what that took, the packet has the less."""
 
-_run_counted: contextvars.ContextVar[tuple[float, float]] = contextvars.ContextVar(
-    "docmem_counted", default=(-1e9, 0.0)
-)
-"""When a run was counted last in this turn's context, and for how long."""
+_spent: contextvars.ContextVar[tuple[float, float]] = contextvars.ContextVar("docmem_spent", default=(-1e9, 0.0))
+"""When this turn's context last waited, for a thread or for the number of a run, and for how long in all."""
 
 _THREADS = 16
 """Turns of asynchronous callers at once."""
@@ -263,8 +261,15 @@ class Injector:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docmem-turn")
             threads = self._threads
+        asked = time.monotonic()
+
+        def in_thread() -> T:
+            began = time.monotonic()
+            _spent.set((began, began - asked))
+            return work()
+
         try:
-            done = asyncio.get_running_loop().run_in_executor(threads, contextvars.copy_context().run, work)
+            done = asyncio.get_running_loop().run_in_executor(threads, contextvars.copy_context().run, in_thread)
         except RuntimeError:  # it was closed just now, no thread can be started, or the interpreter ends
             return work()
         return await done
@@ -280,7 +285,7 @@ class Injector:
             return self._next_run(tenant, agent)
         finally:
             ended = time.monotonic()
-            _run_counted.set((ended, ended - began))
+            _spent.set((ended, ended - began + _spent_before(began)))
 
     def _next_run(self, tenant: str, agent: str | None) -> int | None:
         key: tuple[str, ...] = ()
@@ -361,8 +366,7 @@ class Injector:
                 tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents, topics=topics
             )
             number = request.run
-            counted, took = _run_counted.get()
-            made = self._guarded(request, began - took if began - counted < _SAME_TURN else began)
+            made = self._guarded(request, began - _spent_before(began))
             if request.impossible:
                 _log.warning("%d documents of a packet are left out: no repo can have their paths", request.impossible)
                 made = replace(made, omitted=made.omitted + request.impossible)
@@ -625,6 +629,12 @@ class Injector:
             self._observe(event)
         except (Exception, SystemExit) as error:  # noqa: BLE001 an observer is the host's, and no reason to lose a turn
             _log.error("the observer failed: %s", type(error).__name__)
+
+
+def _spent_before(began: float) -> float:
+    """Seconds of this turn that were gone when something of it began."""
+    ended, took = _spent.get()
+    return took if 0 <= began - ended < _SAME_TURN else 0.0
 
 
 class _TokenizerFailed(Exception):

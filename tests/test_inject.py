@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -920,6 +921,27 @@ def test_an_async_caller_waits_for_no_thread_of_the_loops(acme: Settings, inject
         return packet
 
     assert shown(asyncio.run(asyncio.wait_for(ask(), 30))) == ["Plans Porto."]
+
+
+def test_what_a_turn_waited_for_a_thread_its_packet_has_the_less(acme: Settings) -> None:
+    """Whoever calls from a loop: an adapter asks for a run's number and a packet in one go."""
+    serve(acme, memory("Plans Porto."))
+    go = threading.Event()
+
+    async def ask(injector: Injector) -> Packet:
+        busy = [asyncio.ensure_future(injector.aside(lambda: go.wait(30))) for _ in range(inject._THREADS)]
+        asked = asyncio.ensure_future(injector.aside(lambda: injector.packet("acme", "ana", "Porto")))
+        await asyncio.sleep(0)
+        over = time.monotonic() + 0.2
+        wait_until(lambda: time.monotonic() > over)
+        go.set()
+        await asyncio.gather(*busy)
+        return await asked
+
+    with Injector(acme, timeout=0.2, opening=PATIENCE, files=False) as injector:
+        assert injector.packet("acme", "ana").spans
+        assert asyncio.run(ask(injector)) == Packet(degraded="busy")
+        assert injector.packet("acme", "ana", "Porto").spans
 
 
 def test_what_is_no_name_forges_no_line_of_the_log(injector: Injector, caplog: pytest.LogCaptureFixture) -> None:
