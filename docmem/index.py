@@ -321,12 +321,13 @@ class Index:
     def words(self, text: str, languages: Sequence[str]) -> Words:
         """A question as lexemes, in some text search configurations."""
         rows = self._rows("question", question=text, languages=list(languages))
-        return self._words([(row["language"], row["lexeme"]) for row in rows])
+        return self._words([(row["language"], row["lexemes"]) for row in rows])
 
-    def _words(self, found: Sequence[Sequence[str]]) -> Words:
-        lexemes = sorted({lexeme for _, lexeme in found})
-        filler = self._filler({language for language, _ in found})
-        content = (lexeme for language, lexeme in found if says_something(lexeme, filler[language]))
+    def _words(self, found: Sequence[tuple[str, Sequence[str]]]) -> Words:
+        """A question's lexemes, out of those in each language."""
+        lexemes = sorted({lexeme for _, each in found for lexeme in each})
+        filler = self._filler({language for language, each in found if each})
+        content = (lexeme for language, each in found for lexeme in each if says_something(lexeme, filler[language]))
         return Words(tuple(lexemes), " | ".join(map(_quoted, lexemes)) or None, frozenset(content))
 
     def _filler(self, languages: Iterable[str]) -> Mapping[str, frozenset[str]]:

@@ -16,7 +16,7 @@ SELECT revision FROM docmem.sync_state WHERE tenant_id = %(tenant)s;
 
 -- name: question
 -- The lexemes of the question in each language that the tenant's texts are in.
-SELECT language, lexeme FROM docmem.asked(%(languages)s::text[], %(question)s);
+SELECT language, docmem.asked(language, %(question)s) AS lexemes FROM unnest(%(languages)s::text[]) AS language;
 
 -- name: filler
 SELECT language, tsvector_to_array(docmem.lexemes(language::regconfig, %(filler)s, true)) AS lexemes

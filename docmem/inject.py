@@ -502,7 +502,7 @@ class Injector:
         if found is not None:
             age, kept = found
             if age <= min(self._ttl, kept.good_for) and (kept.tenant is not None or age <= DEAF_TTL):
-                return kept.packet
+                return replace(kept.packet, cached=True)
         return None
 
     def _fresh(self, request: Request, began: float, key: tuple[object, ...]) -> Packet:
@@ -578,13 +578,12 @@ class Injector:
         mark: int | None,
     ) -> None:
         """Cache a packet, unless something changed while it was made. One from before anything was heard ages soon."""
-        kept = replace(made, cached=True)
         if channel is None or mark is None:
-            self._cache.put(key, _Kept(kept, good_for))
+            self._cache.put(key, _Kept(made, good_for))
             return
         with self._listener.lock:
             if not self._listener.is_news(channel.tenant, mark):
-                self._cache.put(key, _Kept(kept, good_for, channel.tenant, name_of(channel.key, subject)))
+                self._cache.put(key, _Kept(made, good_for, channel.tenant, name_of(channel.key, subject)))
 
     def _changed(self, tenant: str, subjects: frozenset[str] | None) -> None:
         self._cache.drop(lambda _, kept: kept.tenant == tenant and (subjects is None or kept.subject in subjects))

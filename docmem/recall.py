@@ -636,7 +636,7 @@ def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
         for match in found.memories
     ]
     ranked = _strongest(memories, found.documents)
-    if not question.is_goal:
+    if not ranked or not question.is_goal:
         return ranked
     tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
     goal = _asked(question)

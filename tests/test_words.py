@@ -321,10 +321,7 @@ def test_a_year_tells_of_what_says_it_and_not_of_all_that_is_dated_by_it(indexed
 
 def test_a_text_in_another_script_is_found_by_its_stems_whatever_the_language(indexed: Settings) -> None:
     text, question = "У Анны аллергия на арахис.", "Есть ли аллергии на орех?"
-    found = (
-        "SELECT docmem.words('{0}', %(text)s)::text AS words, array_agg(lexeme) AS asked "
-        "FROM docmem.asked('{{{0}}}', %(question)s)"
-    )
+    found = "SELECT docmem.words('{0}', %(text)s)::text AS words, docmem.asked('{0}', %(question)s) AS asked"
     for language in ("simple", "english"):
         [row] = rows(indexed, found.format(language), text=text, question=question)
         assert "'аллергия':" in row["words"]
@@ -364,7 +361,7 @@ def test_no_text_makes_too_many_words_of_itself(indexed: Settings) -> None:
         indexed,
         "SELECT max(pg_column_size(docmem.words('german', t))) AS largest, max(a.words) AS asked "
         "FROM json_array_elements_text(%(texts)s) AS t, LATERAL ("
-        "SELECT count(*) AS words FROM docmem.asked('{german}', left(t, 4000))) AS a",
+        "SELECT cardinality(docmem.asked('german', left(t, 4000))) AS words) AS a",
         texts=json.dumps(hostile),
     )
     assert found["largest"] < 500_000
@@ -379,7 +376,24 @@ def test_prose_of_ascii_has_the_lexemes_of_postgres_alone(indexed: Settings) -> 
         assert found["same"]
 
 
+def test_a_question_of_prose_has_the_lexemes_of_postgres_alone(indexed: Settings) -> None:
+    chance = random.Random(2)
+    letters = "abcdeEoOuUaArdlDL'-.,;:@/ x(\"_)\n"
+    made = ["".join(chance.choices(letters, k=chance.choice((3, 9, 40)))) for _ in range(300)]
+    goals = [goal for one in FORMS for goal in (*one.get("answers", ()), *one.get("not", ()), one["says"])]
+    [found] = rows(
+        indexed,
+        "SELECT count(*) AS prose, array_agg(t) FILTER (WHERE tsvector_to_array(docmem.lexemes(l::regconfig, t, true)) "
+        "<> tsvector_to_array(to_tsvector(l::regconfig, t))) AS other "
+        "FROM json_array_elements_text(%(texts)s) AS t, unnest('{english,german,simple}'::text[]) AS l "
+        "WHERE docmem.is_prose(t) AND t !~ '^[0-9]'",
+        texts=json.dumps([question for question in (*QUESTIONS, *goals, *made) if question.isprintable()]),
+    )
+    assert found["prose"] > 300
+    assert found["other"] is None
+
+
 def test_a_word_with_accents_counts_no_more_than_another(indexed: Settings) -> None:
-    asked = "SELECT array_agg(lexeme ORDER BY lexeme) AS words FROM docmem.asked('{%s}', 'José habitações')"
+    asked = "SELECT docmem.asked('%s', 'José habitações') AS words"
     assert rows(indexed, asked % "english") == [{"words": ["habitaco", "jose"]}]
     assert rows(indexed, asked % "portuguese") == [{"words": ["habit", "habitaco", "jos"]}]

@@ -971,11 +971,11 @@ BEGIN
 END
 $$;
 
--- The lexemes of a question in each language that the texts are in, at most 700: only two thousand characters without
--- spaces have more, or a log; of these words come before codes. Where the language is unknown, English stop words go, or every
--- "the" would find everything. A word with accents is asked for once, without them, as all texts have it; only where
+-- The lexemes of a question in a language that texts are in, sorted and at most 700: only two thousand characters
+-- without spaces have more, or a log; of these words come before codes. Where the language is unknown, English stop words
+-- go, or every "the" would find everything. A word with accents is asked for once, without them, as all texts have it; only where
 -- accents decide how a word is stemmed, with them too.
-CREATE FUNCTION docmem.asked(languages text[], question text) RETURNS TABLE (language text, lexeme text)
+CREATE FUNCTION docmem.asked(language text, question text) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
@@ -984,20 +984,27 @@ BEGIN
     IF question ~ '[[:alpha:]]-[[:alpha:]]|[a-z][A-Z]|[[:upper:]][[:alpha:]]+ [[:upper:]]|[0-9][.,][0-9]' THEN
         question := concat_ws(' ; ', question, docmem.in_other_forms(question));
     END IF;
-    FOREACH language IN ARRAY languages LOOP
+    IF docmem.is_prose(question) AND question !~ '^[0-9]' THEN
+        lexemes := tsvector_to_array(to_tsvector(language::regconfig, question));
+    ELSE
         lexemes := tsvector_to_array(docmem.lexemes(language::regconfig, question, true));
-        IF cardinality(lexemes) > 700 THEN
-            lexemes := (ARRAY(
-                SELECT l FROM unnest(lexemes) AS l ORDER BY l ~ '[0-9]', length(l) DESC, l COLLATE "C"
-            ))[:700];
-        END IF;
-        FOREACH lexeme IN ARRAY lexemes LOOP
-            CONTINUE WHEN language = 'simple' AND ts_lexize('english_stem', lexeme) = '{}';
-            CONTINUE WHEN octet_length(lexeme) <> char_length(lexeme) AND language IN ('simple', 'english')
-                AND docmem.folded(lexeme) <> lexeme AND docmem.folded(lexeme) = ANY (lexemes);
-            RETURN NEXT;
-        END LOOP;
-    END LOOP;
+    END IF;
+    IF cardinality(lexemes) > 700 THEN
+        lexemes := (ARRAY(
+            SELECT l FROM unnest(lexemes) AS l ORDER BY l ~ '[0-9]', length(l) DESC, l COLLATE "C"
+        ))[:700];
+        lexemes := ARRAY(SELECT l FROM unnest(lexemes) AS l ORDER BY l COLLATE "C");
+    END IF;
+    IF language = 'simple' OR language = 'english' AND octet_length(question) <> char_length(question) THEN
+        lexemes := ARRAY(
+            SELECT l
+            FROM unnest(lexemes) AS l
+            WHERE NOT (language = 'simple' AND ts_lexize('english_stem', l) = '{}')
+              AND NOT (octet_length(l) <> char_length(l)
+                       AND docmem.folded(l) <> l AND docmem.folded(l) = ANY (lexemes))
+        );
+    END IF;
+    RETURN lexemes;
 END
 $$;
 
@@ -1081,7 +1088,9 @@ $$;
 CREATE FUNCTION docmem.found(tenant text, request json) RETURNS json LANGUAGE plpgsql STABLE AS $$
 DECLARE
     asked record;
-    words json;
+    words json[];
+    language text;
+    in_language text[];
     lexemes text[];
     each tsquery[];
     question tsquery;
@@ -1113,10 +1122,17 @@ BEGIN
         languages text[], sample integer, candidates integer, best integer, next float8, next_but_one float8,
         vector halfvec, set text, floor float8, preferences boolean, recent text[], at_most integer
     );
-    SELECT json_agg(json_build_array(w.language, w.lexeme)),
-           array_agg(DISTINCT w.lexeme COLLATE "C" ORDER BY w.lexeme COLLATE "C")
-    INTO words, lexemes
-    FROM docmem.asked(asked.languages, asked.question) AS w;
+    IF asked.question IS NOT NULL THEN
+        FOREACH language IN ARRAY asked.languages LOOP
+            in_language := docmem.asked(language, asked.question);
+            words := words || json_build_array(language, in_language);
+            lexemes := lexemes || in_language;
+        END LOOP;
+        IF cardinality(asked.languages) > 1 THEN
+            lexemes := ARRAY(SELECT DISTINCT l COLLATE "C" FROM unnest(lexemes) AS l ORDER BY l COLLATE "C");
+        END IF;
+        lexemes := nullif(lexemes, '{}');
+    END IF;
 
     SELECT array_agg(w.lexeme::tsquery ORDER BY w.n), string_agg(w.lexeme, ' | ')::tsquery INTO each, question
     FROM (
