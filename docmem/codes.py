@@ -139,6 +139,11 @@ class Thing:
     """The lexemes of the word before it: "invoice INV-2041"."""
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it is more than words: names alone are none."""
+        return self.code is not None or not all(map(str.isalpha, self.lexemes))
+
+    @property
     def is_repeated(self) -> bool:
         """Whether it is only another form of words that are there as well."""
         return not self.parts and self.whole == self.lexemes and all(map(str.isalpha, self.whole))

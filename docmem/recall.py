@@ -575,11 +575,35 @@ def asking(question: Question, policies: Policies, vector: QueryVector | None) -
 def answer(asked: Asking, policies: Policies, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> SearchResult:
     """Everything related to a question, by relevance: out of what was `read`, and of the rows of `asked.nearest`."""
     arms = []
+    goal = _asked(asked.question) if asked.question.is_goal else None
+    named = things(goal, read.found.words.lexemes) if goal is not None else ()
     if read.found.words.query:
-        arms.append(Arm(_by_words(asked.question, read.found), policies.weights.lexical))
+        arms.append(Arm(_by_words(asked.question, read.found, goal, named), policies.weights.lexical))
     if asked.by_vector:
-        arms.append(Arm(_by_vector(asked, read, nearby), policies.weights.vector, "vector_rank"))
+        by_vector = _by_vector(asked, read, nearby)
+        if any(thing.is_exact for thing in named):
+            by_vector = _meant(by_vector, named, read.found.words.content, arms)
+        arms.append(Arm(by_vector, policies.weights.vector, "vector_rank"))
     return SearchResult(asked.degraded, fuse(arms, k=policies.weights.rrf_k))
+
+
+def _meant(
+    hits: tuple[Hit, ...], named: Sequence[Thing], content: frozenset[str], by_words: Sequence[Arm]
+) -> tuple[Hit, ...]:
+    """The vector arm's hits for a goal, without the neighbours of what it names exactly, which are near it by all else.
+
+    A goal that says nothing else gets what its words found, and otherwise no text of another code of its kind.
+    """
+    by_their_words = {hit.key for arm in by_words for hit in arm.hits}
+    others = content.difference(*(thing.lexemes | thing.noun for thing in named))
+    if not any(map(str.isalpha, others)):
+        return tuple(hit for hit in hits if hit.key in by_their_words)
+    return tuple(
+        hit
+        for hit in hits
+        if hit.key in by_their_words
+        or not (others_in(hit.text, named) or any(thing.denied_by(hit.text) for thing in named))
+    )
 
 
 def find(index: Index, question: Question, policies: Policies, vector: QueryVector | None) -> SearchResult:
@@ -630,17 +654,16 @@ def of_recent(memories: Iterable[Memory], policies: Policies, *, limit: int) -> 
     return tuple(sorted(hits, key=_best_first)[:limit])
 
 
-def _by_words(question: Question, found: Found) -> tuple[Hit, ...]:
+def _by_words(question: Question, found: Found, goal: str | None, named: Sequence[Thing]) -> tuple[Hit, ...]:
     memories = [
         (match.strength, _memory(match.memory, shared=match.shared, strength=match.strength))
         for match in found.memories
     ]
     ranked = _strongest(memories, found.documents)
-    if not ranked or not question.is_goal:
+    if not ranked or goal is None:
         return ranked
     tells_nothing = everywhere(found.common) if question.subject is not None else frozenset()
-    goal = _asked(question)
-    return about(ranked, found.words.content, tells_nothing, things(goal, found.words.lexemes), goal)
+    return about(ranked, found.words.content, tells_nothing, named, goal)
 
 
 def _by_vector(asked: Asking, read: Read, nearby: Sequence[list[dict[str, Any]]]) -> tuple[Hit, ...]:

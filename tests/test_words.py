@@ -232,6 +232,21 @@ def test_a_goal_about_a_code_gets_nothing_of_its_neighbour_and_a_search_does(ind
     assert texts(search(indexed, "acme", "INV-2024-00174", subject=memories[0].text)) == [memories[0].text]
 
 
+def test_a_goal_about_a_code_gets_no_neighbour_that_is_only_near_it(indexed: Settings, tenant: str) -> None:
+    said = {"a": "The invoice INV-2042 is open.", "b": "The tea came with order INV-2042.", "c": "She likes tea."}
+    put(indexed, tenant, {one.path: render_memory(one) for one in (memory(said[who], who=who) for who in said)})
+    sync_tenant(indexed, tenant, embedder=Axes())
+    with Injector(indexed, embedder=Axes(), timeout=30, embedding_timeout=30, files=False) as injector:
+
+        def answered(goal: str) -> list[str]:
+            return [who for who in said if injector.packet("acme", who, goal).text]
+
+        assert answered("a brew") == ["b", "c"]
+        assert answered("a brew, invoice INV-2042") == ["a", "b", "c"]
+        assert answered("a brew, order INV-2041") == ["c"]
+        assert answered("INV-2041") == answered("What about 14:30?") == answered("invoice 2041") == []
+
+
 def of_forms() -> list[Memory]:
     """Each statement of forms.yaml the one memory of somebody."""
     usual = date(2024, 7, 9)
