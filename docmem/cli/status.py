@@ -54,8 +54,10 @@ def _print(found: dict[str, Any]) -> None:
         click.echo(f"Postgres {server['version']}, pgvector {server['pgvector']} ({where})")
     rows = [["tenant", "head", "synced", "behind", "rows", "quarantined", "no vector", "review"]]
     for row in found["tenants"]:
-        counts = [row[key] for key in ("lag_commits", "rows", "quarantined", "pending_embeddings", "review")]
-        rows.append([row["tenant"], short(row["head"]), short(row["synced"]), *map(_count, counts)])
+        served = [row[key] for key in ("lag_commits", "rows", "quarantined", "pending_embeddings")]
+        if "error" in server:  # nobody could look
+            served = [None] * len(served)
+        rows.append([row["tenant"], short(row["head"]), short(row["synced"]), *map(_count, [*served, row["review"]])])
     click.echo(columns(rows) if len(rows) > 1 else "no tenants yet; make one with: docmem init TENANT")
     for row in found["tenants"]:
         if "error" in row:

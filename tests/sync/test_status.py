@@ -77,13 +77,16 @@ def test_rows_without_a_vector_are_counted_where_there_is_an_embedder(indexed: S
     assert row["pending_embeddings"] == 1
 
 
-def test_status_without_a_server_says_so_and_still_shows_the_repos(settings: Settings) -> None:
+def test_status_without_a_server_says_so_and_still_shows_the_repos(settings: Settings, shell: Shell) -> None:
     away = replace(settings, dsn="postgresql://ana:sesame@127.0.0.1:1/x")
     found = status(away, ["acme"])
     assert found["server"]["reachable"] is False
     assert "no Postgres answers" in found["server"]["error"]
     assert "sesame" not in str(found)
     assert found["tenants"][0]["lag_commits"] == 1
+    shell.set("DOCMEM_DSN", str(away.dsn))
+    told = shell("status", "acme")
+    assert (told.code, told.out.splitlines()[-1].split()[2:]) == (1, ["-", "-", "-", "-", "-", "0"])
 
 
 LACKING = {
