@@ -62,7 +62,6 @@ _NOUN = re.compile(
     rf"({_A}{{3,}})(?: (?:is|was|ist|war|es|est|è|é))?[ :=#\"']{{1,3}}(?:(?:[Nn][or]?[.°º:]{{0,2}}|#) ?#?)?$"
 )
 _ASKED_CODE = re.compile(_SAID_CODE.pattern.replace("([A-Z]{1,4}) ", "([A-Za-z]{1,2}|[A-Z]{3,4}) "))
-_DIGIT, _LETTER = re.compile("[0-9]"), re.compile(_A)
 _THIS_AGE = re.compile("19[0-9]{2}|20[0-3][0-9]")
 _APART = re.compile(rf"(?<![^\W_])(?<![0-9][-./_,'#])(?<![0-9] )({_A}{{3,}}+)(?![-./_,'#]?[0-9]| [0-9]{{3}})(?![^\W_])")
 _NUMBERED = re.compile(
@@ -104,12 +103,19 @@ class Code(NamedTuple):
         return (self.letters != "" and self.letters in small) or (self.noun != "" and self.noun[:_NEAR] in small)
 
     def is_like(self, other: Code) -> bool:
-        """Whether another is of its kind: INV-2041 and INV-2042, invoice 41003 and invoice INV-41004."""
-        if _LETTER.sub("a", _DIGIT.sub("0", self.rest)) != _LETTER.sub("a", _DIGIT.sub("0", other.rest)):
+        """Whether another is of its kind: INV-2041 and INV-2042, invoice 41003 and invoice INV-41004.
+
+        Letters among the digits tell no more than these: commit 9f3b2c1 and commit d41d8cd.
+        """
+        is_mixed = not self.rest.isdigit()
+        if is_mixed == other.rest.isdigit() or self._length(is_mixed) != other._length(is_mixed):
             return False
-        if self.letters and other.letters:
+        if self.letters and other.letters and (self.letters == other.letters or not is_mixed):
             return self.letters == other.letters
         return bool(self.noun and other.noun) and (self.noun.startswith(other.noun) or other.noun.startswith(self.noun))
+
+    def _length(self, is_mixed: bool) -> int:
+        return len(self.rest) + (len(self.letters) if is_mixed else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +354,11 @@ def codes_in(text: str, pattern: re.Pattern[str] = _SAID_CODE) -> Iterator[Code]
     """The codes that a text says, and its numbers of three digits and more, but for years."""
     for found in pattern.finditer(text):
         letters, rest = (found[1] or found[2] or "").lower(), _MARKS.sub("", found[3].lower())
-        if letters or (len(rest) > _SMALL and rest.isdigit() and found[3] == rest and not _THIS_AGE.fullmatch(rest)):
+        is_number = len(rest) > _SMALL and rest.isdigit() and found[3] == rest and not _THIS_AGE.fullmatch(rest)
+        if letters or is_number or len(rest) > _WORD:
             noun = _NOUN.search(text, max(0, found.start() - _BEFORE), found.start())
-            yield Code(letters, rest, noun[1].lower() if noun else "")
+            if letters or is_number or noun:
+                yield Code(letters, rest, noun[1].lower() if noun else "")
 
 
 def others_in(text: str, codes: Iterable[Thing]) -> list[Thing]:
