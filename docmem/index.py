@@ -576,7 +576,8 @@ class Reader:
         *,
         ahead: bool,
     ) -> T:
-        if not self._gate.enter(seconds=max(0.001, deadline - time.monotonic()), ahead=ahead):
+        gate = self._gate
+        if not gate.enter(seconds=max(0.001, deadline - time.monotonic()), ahead=ahead):
             if (
                 deadline - began < _MOST * self._timeout
             ):  # those inside have longer, and tell what is wrong, if anything is
@@ -585,7 +586,7 @@ class Reader:
         try:
             return self._inside(pool, tenant, work, began, deadline)
         finally:
-            self._gate.leave()
+            gate.leave()
 
     def _inside(
         self, pool: ConnectionPool[Any], tenant: str, work: Callable[[Index], T], began: float, deadline: float
@@ -633,6 +634,8 @@ class Reader:
             if self._opened is None or not self._opened.done():
                 return
             opened, self._opened = self._opened, None
+            # Whom a signal stopped between two steps took a connection or a place along.
+            self._gate = Gate(AT_ONCE)
         _close_aside(opened)
 
     def close(self) -> None:

@@ -414,6 +414,16 @@ def test_connections_that_are_all_in_use_are_no_outage_while_one_of_them_is_answ
         assert [type(each.exception()) for each in waiting if each.exception()] == [Busy]
 
 
+def test_places_that_signals_took_along_are_there_again_with_the_next_pool(mine: Settings) -> None:
+    with closing(Reader(mine, timeout=LONG)) as reader:
+        assert reader.read("acme", Index.tenant)
+        reader._gate._free = 0
+        with pytest.raises(ServerUnavailable):
+            reader.read("acme", Index.tenant, seconds=0.05)
+        reader.reset()
+        assert reader.read("acme", Index.tenant)
+
+
 STARVED = """
 import asyncio, json, resource, sys, threading, time
 from pathlib import Path
