@@ -62,9 +62,6 @@ _AT_ONCE = 2
 _WAITING = 256
 """What is asked for past that isn't read: a turn doesn't wait for it, and the next one asks again."""
 
-_FEW = 4
-"""A person's files take some 5 to 25 ms to read. Of 60 persons who came at once, 50 waited for 0.2 s in vain."""
-
 _HEAD_SECONDS = 0.05
 _TENANTS = 4_096
 _PLACES = 15_000
@@ -248,24 +245,17 @@ class Fallback:
         """What is kept takes so many bytes, about."""
         return self._bytes
 
-    def packet(
-        self, request: Request, *, wait: float, anew: bool = True, tokenizer: Tokenizer | None = None
-    ) -> Packet | None:
+    def packet(self, request: Request, *, wait: float, tokenizer: Tokenizer | None = None) -> Packet | None:
         """A packet with `degraded` = `files`; None where there is no such repo, or it isn't read within `wait` seconds.
 
         Documents that aren't read by then are missing in it, those of the tenant and those asked for by their path. All
         of it is read aside by then: the first turn of a person that can't wait has no memory, and the next one has.
-        `anew` False: only what was never read of a person is waited for, where few wait for theirs.
         """
         if not (self._settings.tenants / f"{request.tenant}.git").is_dir():
             return None
         if self._pid != os.getpid():  # what was being read at a fork is read in the parent
             self._begin()
-        searched = deadline = time.monotonic() + _SHARE * wait
-        if not anew:
-            searched = 0.0
-            if len(self._others.waiting) >= _FEW or self._last(("subject", *request.whom)) is not None:
-                deadline = 0.0
+        deadline = time.monotonic() + _SHARE * wait
         head = self._head(request, deadline)
         if head is None:
             return None
@@ -273,7 +263,7 @@ class Fallback:
         ground, shelf = self._ground(request, head, deadline), self._shelf(request, head, deadline)
         if ground is None or shelf is None:
             return None
-        library = self._library(tenant, ground, searched) if request.searches else None
+        library = self._library(tenant, ground, deadline) if request.searches else None
         pages = [page for path in request.documents for page in self._page(tenant, ground, path, deadline)]
         made_of = ground.serial, shelf.serial, library and library.serial, len(pages), tokenizer is None
         known = self._packets.get(request.key)

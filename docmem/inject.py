@@ -1,8 +1,7 @@
 """Inject: an agent's packet in a turn, and never at the price of the turn.
 
 Whatever fails, `Injector.packet` returns: a packet from the local files, or an empty one, that says in `degraded` what
-was away. A broken server costs the first two turns a fifth of a second each and later ones nothing, until it is back;
-where files serve, a person's first one what it takes to read them.
+was away. A broken server costs the first two turns a fifth of a second each and later ones nothing, until it is back.
 Isolation alone fails closed: a tenant that can't be one, or a role that row-level security doesn't bind, is never
 served.
 """
@@ -382,13 +381,13 @@ class Injector:
             raise Closed("this injector was closed", hint="make another, or close it later")
         again = _again(lambda: self._fresh(request, time.monotonic(), request.key))
         why = self._breakers.shut(request.tenant, request.whom, again=again)
-        ends = began + self._timeout + _SPARE
         if why is not None:
-            return self._instead(request, why, wait=max(0.0, ends - time.monotonic()), anew=False)
+            return self._instead(request, why, wait=0.0)
         key = request.key
         kept = self._kept(key)
         if kept is not None:
             return kept
+        ends = began + self._timeout + _SPARE
         try:
             made = self._fresh(request, began, key)
         except Exception as error:  # noqa: BLE001 the files may serve the turn, whatever it is
@@ -477,14 +476,14 @@ class Injector:
         rules = policies({"revision": ""})
         self._reader.read(_NOBODY_THERE, lambda index: gather(index, request, rules, None))
 
-    def _instead(self, request: Request, code: str, *, wait: float, anew: bool = True) -> Packet:
-        """What the files give, or nothing but the reason; see `Fallback.packet`."""
+    def _instead(self, request: Request, code: str, *, wait: float) -> Packet:
+        """What the files give, or nothing but the reason."""
         if code == RoleRefused.code:
             return Packet(degraded=code)
         if self._fallback is None:
             return Packet(degraded=code)
         fallback = self._fallback
-        made = self._laid(lambda tokenizer: fallback.packet(request, wait=wait, anew=anew, tokenizer=tokenizer))
+        made = self._laid(lambda tokenizer: fallback.packet(request, wait=wait, tokenizer=tokenizer))
         return made or Packet(degraded=code)
 
     def _laid(self, lay: Callable[[Tokenizer | None], T]) -> T:
