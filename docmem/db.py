@@ -11,10 +11,12 @@ import json
 import math
 import os
 import re
+import select
+import time
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -33,6 +35,7 @@ from docmem import postgres
 from docmem.config import Settings
 from docmem.errors import ConfigError, DocmemError, RoleRefused, SchemaError, ServerUnavailable, TryAgain
 from docmem.names import tenant_name
+from docmem.relay import Parcel, Relay
 from docmem.sql import load
 
 Role: TypeAlias = Literal["reader", "sync", "owner"]
@@ -214,18 +217,38 @@ def run(
 
 
 def answer(
-    connection: psycopg.Connection[Any], tenant: str, statement: str, values: Mapping[str, str], *, seconds: float
+    connection: psycopg.Connection[Any],
+    tenant: str,
+    statement: str,
+    values: Mapping[str, str],
+    *,
+    seconds: Callable[[], float],
+    until: float,
+    relay: Relay,
 ) -> Any:
     """What the one JSON value says that a statement gives: `run` for what each turn asks.
 
-    libpq does it in one call here, outside of the interpreter's lock. psycopg's cursor, which also waits for the
-    interrupt of a terminal, took longer to fetch the answer than Postgres to make half of it. psycopg's errors pass as
-    they are.
+    It is sent when `relay` has a place for it, and may then take `seconds`. Raises `PoolTimeout` where there is none by
+    `until` (by `time.monotonic`); what waits longer for an answer is cut off by somebody else. libpq is asked without
+    psycopg's cursor, which also waits for the interrupt of a terminal: that one took longer to fetch the answer than
+    Postgres to make half of it. psycopg's errors pass as they are.
     """
-    literal = pq.Escaping(connection.pgconn).escape_literal
-    given = {"tenant": tenant_name(tenant), **_limits(seconds), **values}
+    pgconn = connection.pgconn
+    literal = pq.Escaping(pgconn).escape_literal
+    given = {"tenant": tenant_name(tenant), **values}
     quoted = {name: bytes(literal(value.encode())).decode() for name, value in given.items()}
-    result = connection.pgconn.exec_(f"{_SQL()['set_turn'] % quoted}\n;\n{statement % quoted}".encode())
+    asked = statement % quoted
+
+    def send() -> Exception | None:
+        limits = {name: f"'{limit}'" for name, limit in _limits(seconds()).items()}
+        setting = _SQL()["set_turn"] % {"tenant": quoted["tenant"], **limits}
+        try:
+            pgconn.send_query(f"{setting}\n;\n{asked}".encode())
+        except psycopg.Error as error:
+            return error
+        return None
+
+    result = _result(pgconn, relay, Parcel(send), until)
     if result.status == pq.ExecStatus.TUPLES_OK:
         found = result.get_value(0, 0)
         return None if found is None else json.loads(found)
@@ -238,6 +261,41 @@ def answer(
     except KeyError:  # a state of an extension, or of a newer Postgres
         kind = psycopg.DatabaseError
     raise kind(said)
+
+
+_LOOK_MS = 20
+"""How often who waits looks whether its question is under way, whether all of it was taken, and what time it is."""
+
+
+def _result(pgconn: pq.abc.PGconn, relay: Relay, parcel: Parcel, until: float) -> pq.abc.PGresult:
+    """The last result of what a parcel asks, the one that says what is wrong or what was asked for."""
+    found = None
+    waits = select.poll()
+    waits.register(pgconn.socket, select.POLLIN)
+    try:
+        relay.post(parcel)
+        while True:
+            is_ready = any(event & ~select.POLLOUT for _, event in waits.poll(_LOOK_MS))
+            if not parcel.is_sent():
+                if is_ready:  # nothing was asked, so this is no answer
+                    raise psycopg.OperationalError("the server closed the connection while it waited")
+                if time.monotonic() > until:
+                    raise PoolTimeout("others are being answered")
+                continue
+            if not is_ready:  # a socket may not take much at once
+                waits.modify(pgconn.socket, select.POLLIN | (select.POLLOUT if pgconn.flush() else 0))
+                continue
+            pgconn.consume_input()
+            while not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is not None:
+                    found = result
+                elif found is not None:
+                    return found
+                else:
+                    raise psycopg.OperationalError("the server gave no answer")
+    finally:
+        relay.end(parcel)
 
 
 _LOCK_SHARE = 0.8

@@ -34,6 +34,7 @@ from docmem.config import Settings
 from docmem.errors import DocmemError, ServerUnavailable
 from docmem.gate import Gate
 from docmem.names import tenant_name
+from docmem.relay import Relay
 from docmem.sql import load
 
 T = TypeVar("T")
@@ -60,10 +61,13 @@ a thread that stayed none.
 
 _WHO = "who holds or takes it: SELECT pid, usename, query FROM pg_stat_activity, in that database; see: docmem status"
 
-AT_ONCE = 5
-"""Reads of a process at once. What is made of an answer takes the interpreter's lock for as long as Postgres takes for
-it, so more of them wait for each other anyway, and in no order: of eight readers' turns the slowest hundredth took
-28 ms with eight at once, 20 with five, 17 with four; the median 6, 7 and 8 ms.
+CONNECTIONS = 8
+"""Of a process. Who finds none free waits in the order of coming."""
+
+AT_ONCE = 4
+"""Turns of a process that Postgres answers at once. What is made of an answer takes the interpreter's lock for as long
+as Postgres takes for it, so more of them wait for each other anyway, and in no order: of eight readers' turns the
+slowest hundredth took 31 ms with eight at once, 19 with four, the median 4.5 and 4.3 ms.
 """
 
 _LEAST = 0.01
@@ -232,11 +236,16 @@ _UNSEEN = object()
 class Index:
     """One tenant's rows. Each call is one transaction and one round trip, and waits until `deadline` at most."""
 
-    def __init__(self, connection: psycopg.Connection[Any], tenant: str, *, deadline: float) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], tenant: str, *, deadline: float, relay: Relay | None = None
+    ) -> None:
         self._connection = connection
         self._tenant = tenant
         self._deadline = deadline
+        self._relay = relay or Relay(1)
         self._seen: object = _UNSEEN
+        self.asked = time.monotonic()
+        """When Postgres was asked last."""
 
     def run(self, *asks: Ask) -> list[list[DictRow]]:
         """The rows of each of several statements, at once. Raises `Moved` where they are of another revision than those
@@ -258,7 +267,15 @@ class Index:
             [[row], *rows] = self._together(Ask("read", values), *asks)
             answer = row["read"]
         else:
-            answer = db.answer(self._connection, self._tenant, _SQL()["read"], values, seconds=self._left())
+            answer = db.answer(
+                self._connection,
+                self._tenant,
+                _SQL()["read"],
+                values,
+                seconds=self._left,
+                until=self._deadline - _LEAST,
+                relay=self._relay,
+            )
         self._see((answer["tenant"] or {}).get("revision"))
         profile = answer["profile"]
         if profile is not None and profile["last_interaction_at"] is not None:
@@ -283,7 +300,18 @@ class Index:
         return db.run(self._connection, self._tenant, statements, seconds=self._left(), writes=writes)
 
     def _left(self) -> float:
-        return max(0.001, _POSTGRES_SHARE * (self._deadline - time.monotonic()))
+        self.asked = time.monotonic()
+        return max(0.001, _POSTGRES_SHARE * (self._deadline - self.asked))
+
+    def in_one_view(self, work: Callable[[Index], T]) -> T:
+        """What `work` gives; once more where a sync was committed meanwhile, all in one view of the rows then."""
+        try:
+            return work(self)
+        except Moved:  # two round trips more
+            with self._connection.transaction():
+                self._connection.execute(_SQL()["one_view"])
+                self._seen = _UNSEEN
+                return work(self)
 
     def _see(self, revision: str | None) -> None:
         if self._seen is not _UNSEEN and revision != self._seen:
@@ -528,7 +556,7 @@ class Reader:
         self._lock = threading.Lock()
         self._opened: Future[ConnectionPool[Any]] | None = None
         self._watchdog = _Watchdog()
-        self._gate = Gate(AT_ONCE)
+        self._gate, self._relay = Gate(CONNECTIONS), Relay(AT_ONCE)
         self._ended = threading.Event()
         self._answered = 0.0
 
@@ -600,14 +628,15 @@ class Reader:
             pool.putconn(connection)
 
     def _answer(self, connection: Any, tenant: str, work: Callable[[Index], T], began: float, deadline: float) -> T:
-        waited, left = time.monotonic() - began, deadline - time.monotonic()
-        if left < _LEAST:
+        if deadline - time.monotonic() < _LEAST:
             raise Busy("there was no time left to ask Postgres")
+        index = Index(connection, tenant, deadline=deadline, relay=self._relay)
         try:
-            found = _in_one_view(connection, tenant, work, deadline)
+            found = index.in_one_view(work)
         except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
             self._answered = time.monotonic()
             kind = Locked if isinstance(error, psycopg.errors.LockNotAvailable) else Slow
+            waited, left = index.asked - began, deadline - index.asked
             if left <= waited:  # who had to wait for others had too little time
                 kind = Busy
             by = ": somebody holds a lock" if kind is Locked else ""
@@ -635,7 +664,7 @@ class Reader:
                 return
             opened, self._opened = self._opened, None
             # Whom a signal stopped between two steps took a connection or a place along.
-            self._gate = Gate(AT_ONCE)
+            self._gate, self._relay = Gate(CONNECTIONS), Relay(AT_ONCE)
         _close_aside(opened)
 
     def close(self) -> None:
@@ -674,7 +703,7 @@ class Reader:
         try:
             with db.session(self._settings, "reader") as connection:
                 db.check_schema(connection)
-            pool = db.reader_pool(self._settings, max_size=AT_ONCE)
+            pool = db.reader_pool(self._settings, max_size=CONNECTIONS)
             try:
                 pool.wait(_OPEN_SECONDS)
             except PoolTimeout:
@@ -686,15 +715,6 @@ class Reader:
         except Exception as error:  # noqa: BLE001 it belongs to the thread that waits
             opened.set_exception(ServerUnavailable(f"Postgres can't be reached: {_short(error)}"))
         self._ended.wait(_LINGER)
-
-
-def _in_one_view(connection: psycopg.Connection[Any], tenant: str, work: Callable[[Index], T], deadline: float) -> T:
-    try:
-        return work(Index(connection, tenant, deadline=deadline))
-    except Moved:  # once more, in one view of the rows: two round trips more
-        with connection.transaction():
-            connection.execute(_SQL()["one_view"])
-            return work(Index(connection, tenant, deadline=deadline))
 
 
 def _no_thread() -> Busy:

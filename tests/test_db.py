@@ -8,7 +8,8 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from docmem import db, postgres
 from docmem.config import Settings
 from docmem.errors import ConfigError, DocmemError, InvalidName, RoleRefused, SchemaError, ServerUnavailable, TryAgain
 from docmem.postgres import Server
+from docmem.relay import Relay
 from docmem_evals import proxy
 from docmem_sync import migrate
 from tests.support.postgres import reachable_root
@@ -509,14 +511,19 @@ def test_a_read_sees_the_tenant_of_its_transaction_whatever_tenant_it_is_asked_f
         assert nobody["read"]["found"]["memories"] is nobody["read"]["tenant"] is None
 
 
+def _answer(
+    connection: psycopg.Connection[Any], statement: str, values: Mapping[str, str] | None = None, *, seconds: float = 20
+) -> Any:
+    until = time.monotonic() + 30
+    return db.answer(connection, "acme", statement, values or {}, seconds=lambda: seconds, until=until, relay=Relay(1))
+
+
 def test_a_vector_is_of_the_subject_that_its_memory_is_of(filled: Settings) -> None:
     def near(subject: str) -> list[str]:
         scope = {"subject": subject, "agent": None, "kinds": ["fact"]}
         asked = json.dumps({"found": {**scope, "vector": "[1,2,3]", "set": "m/3/1", "floor": -1, "best": 9}})
         with closing(db.connect(filled, "reader")) as connection:
-            read = db.answer(
-                connection, "acme", "SELECT docmem.read(%(tenant)s, %(asked)s)", {"asked": asked}, seconds=20
-            )
+            read = _answer(connection, "SELECT docmem.read(%(tenant)s, %(asked)s)", {"asked": asked})
         return [id for id, _ in read["found"]["near"] or ()]
 
     assert (near("s"), near("t")) == (["i"], [])
@@ -538,12 +545,12 @@ def test_what_postgres_refuses_to_answer_is_raised_as_it_is_and_leaves_the_sessi
 ) -> None:
     with closing(db.connect(filled, "reader")) as connection:
         with pytest.raises(kind, match=says):
-            db.answer(connection, "acme", statement, {}, seconds=0.05)
+            _answer(connection, statement, seconds=0.05)
         quoted = {"text": "it's \\ 100% %(tenant)s"}
-        assert db.answer(connection, "acme", "SELECT to_json(%(text)s::text)", quoted, seconds=20) == quoted["text"]
-        assert db.answer(connection, "acme", "SELECT NULL::json", {}, seconds=20) is None
+        assert _answer(connection, "SELECT to_json(%(text)s::text)", quoted) == quoted["text"]
+        assert _answer(connection, "SELECT NULL::json") is None
         tenant = "SELECT to_json(current_setting('app.current_tenant', true))"
-        assert db.answer(connection, "acme", tenant, {}, seconds=20) == "acme"
+        assert _answer(connection, tenant) == "acme"
         assert connection.execute("SELECT current_setting('app.current_tenant', true) AS t").fetchone() == {"t": ""}
 
 
@@ -551,7 +558,7 @@ def test_a_server_that_went_away_while_it_was_asked_is_unavailable(filled: Setti
     with closing(db.connect(filled, "reader")) as connection:
         itself = "SELECT to_json(pg_terminate_backend(pg_backend_pid()))"
         with pytest.raises(psycopg.OperationalError):
-            db.answer(connection, "acme", itself, {}, seconds=20)
+            _answer(connection, itself)
         assert connection.closed
 
 

@@ -27,7 +27,7 @@ from docmem.assembly import Request
 from docmem.config import Settings
 from docmem.embedding import LitellmEmbedder
 from docmem.errors import ServerUnavailable
-from docmem.index import AT_ONCE, Busy, Index, Reader, Slow
+from docmem.index import CONNECTIONS, Busy, Index, Reader, Slow
 from docmem.inject import Injector
 from docmem.layout import profile_path
 from docmem.packet import Packet
@@ -397,7 +397,7 @@ def test_connections_that_are_all_in_use_are_no_outage_while_one_of_them_is_answ
 
     with closing(Reader(mine, timeout=0.1)) as reader, ThreadPoolExecutor(10) as threads:
         reader.open(seconds=LONG)
-        places = [first, *[end] * (AT_ONCE - 1)]
+        places = [first, *[end] * (CONNECTIONS - 1)]
         holding = [threads.submit(reader.read, "acme", held(until), seconds=LONG) for until in places]
         wait_until(lambda: not reader._gate._free)
         with pytest.raises(ServerUnavailable) as error:
