@@ -80,8 +80,21 @@ turn, and a server that is well answers in a fraction of it."""
 _SAME_TURN = 0.1
 """Seconds within which a packet follows what its turn waited for before: what that took, the packet has the less."""
 
-_spent: contextvars.ContextVar[tuple[float, float]] = contextvars.ContextVar("docmem_spent", default=(-1e9, 0.0))
-"""When this turn's context last waited, for a thread or for the number of a run, and for how long in all."""
+
+class _Spent(NamedTuple):
+    """When a turn last waited, and the seconds that it did: for a thread, and for the number of its run."""
+
+    ended: float = -1e9
+    for_thread: float = 0.0
+    for_number: float = 0.0
+
+    def before(self, began: float) -> _Spent:
+        """What the same turn had spent when something of it began."""
+        return self if 0 <= began - self.ended < _SAME_TURN else _NOTHING
+
+
+_NOTHING = _Spent()
+_spent: contextvars.ContextVar[_Spent] = contextvars.ContextVar("docmem_spent", default=_NOTHING)
 
 _THREADS = 16
 """Turns of asynchronous callers at once."""
@@ -264,7 +277,7 @@ class Injector:
 
         def in_thread() -> T:
             began = time.monotonic()
-            _spent.set((began, began - asked))
+            _spent.set(_Spent(began, for_thread=began - asked))
             return work()
 
         try:
@@ -284,7 +297,7 @@ class Injector:
             return self._next_run(tenant, agent)
         finally:
             ended = time.monotonic()
-            _spent.set((ended, ended - began + _spent_before(began)))
+            _spent.set(_Spent(ended, _spent.get().before(began).for_thread, ended - began))
 
     def _next_run(self, tenant: str, agent: str | None) -> int | None:
         key: tuple[str, ...] = ()
@@ -365,7 +378,8 @@ class Injector:
                 tenant, subject, goal, agent=agent, run=run, blocks=blocks, documents=documents, topics=topics
             )
             number = request.run
-            made = self._guarded(request, began - _spent_before(began))
+            spent = _spent.get().before(began)
+            made = self._guarded(request, began - spent.for_thread - spent.for_number)
             if request.impossible:
                 _log.warning("%d documents of a packet are left out: no repo can have their paths", request.impossible)
                 made = replace(made, omitted=made.omitted + request.impossible)
@@ -373,6 +387,7 @@ class Injector:
                 self._recorder.put(given_now(name, request.subject, request.agent, number, made, consumed=consumed))
         except Exception as error:  # noqa: BLE001 the turn goes on, whatever it is
             made = Packet(degraded=self._said(error))
+        _spent.set(_NOTHING)  # or the next turn of this thread, which may follow at once, had the less for this one
         self._tell(name, number, made, time.monotonic() - began)
         return made
 
@@ -627,12 +642,6 @@ class Injector:
             self._observe(event)
         except (Exception, SystemExit) as error:  # noqa: BLE001 an observer is the host's, and no reason to lose a turn
             _log.error("the observer failed: %s", type(error).__name__)
-
-
-def _spent_before(began: float) -> float:
-    """Seconds of this turn that were gone when something of it began."""
-    ended, took = _spent.get()
-    return took if 0 <= began - ended < _SAME_TURN else 0.0
 
 
 class _TokenizerFailed(Exception):

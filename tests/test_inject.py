@@ -560,6 +560,18 @@ def test_runs_are_counted_by_agent_also_at_once(acme: Settings, injector: Inject
     assert injector.next_run("No tenant") is None
 
 
+def test_a_turn_has_the_less_time_only_for_what_it_waited_for_itself(acme: Settings, injector: Injector) -> None:
+    serve(acme, memory("Plans Porto."))
+    inject._spent.set(inject._Spent(time.monotonic(), for_number=100))
+    assert injector.next_run("acme") == 1
+    assert 0 < inject._spent.get().for_number < 100
+    inject._spent.set(inject._Spent(time.monotonic(), for_thread=100))
+    assert injector.next_run("acme") == 2
+    assert inject._spent.get().for_thread == 100
+    assert injector.packet("acme", "ana", "Porto").degraded == "busy"
+    assert injector.packet("acme", "ana", "Porto").degraded is None
+
+
 def test_runs_of_a_burst_are_counted_by_few_statements(acme: Settings, injector: Injector) -> None:
     serve(acme, memory("Plans Porto."))
     assert injector.next_run("acme") == 1
