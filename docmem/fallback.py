@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from docmem.filesearch import Passages
     from docmem.model import Memory
     from docmem.repository import Repository
-    from docmem.tenant_config import TenantConfig, Weights
+    from docmem.serving import Weights
+    from docmem.tenant_config import TenantConfig
 
 T = TypeVar("T")
 

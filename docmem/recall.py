@@ -20,8 +20,6 @@ from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
 from docmem.codes import Thing, amounts_in, forms_of, is_year, others_in, says_year, things, words_apart
 from docmem.config import Settings
 from docmem.document import scrub
@@ -47,7 +45,7 @@ from docmem.layout import FOLDERS
 from docmem.model import KINDS, Kind
 from docmem.names import agent_name, subject_key
 from docmem.packet import DAY, FAILED, WORKED, recency, verdict
-from docmem.tenant_config import Budgets, Retention, Weights
+from docmem.serving import RETENTION, Budgets, Weights, served
 
 ARM = 30
 """Candidates of one arm."""
@@ -210,8 +208,8 @@ class Policies:
 
 def policies(row: Mapping[str, Any]) -> Policies:
     """Policies out of a row of the index. What is missing or makes no sense there is the default."""
-    defaults = {
-        kind: None if limit is None else limit.total_seconds() for kind, limit in Retention().model_dump().items()
+    defaults: dict[str, float | None] = {
+        kind: None if limit is None else limit.total_seconds() for kind, limit in RETENTION.items()
     }
     stored = row.get("retention")
     return Policies(
@@ -219,20 +217,12 @@ def policies(row: Mapping[str, Any]) -> Policies:
         language=row.get("language") or "simple",
         other_languages=tuple(row.get("languages") or ()),
         retention={**defaults, **stored} if isinstance(stored, Mapping) else defaults,
-        budgets=_read(Budgets, row.get("budgets")),
-        weights=_read(Weights, row.get("weights")),
+        budgets=served(Budgets, row.get("budgets")),
+        weights=served(Weights, row.get("weights")),
         agents=row["agents"] if isinstance(row.get("agents"), Mapping) else {},
         documents=row.get("documents", True),
         sets=frozenset(row.get("sets") or ()),
     )
-
-
-def _read(shape: type[Any], values: Any) -> Any:
-    assert issubclass(shape, BaseModel)
-    try:
-        return shape.model_validate(values or {})
-    except ValidationError:  # written by another version of docmem
-        return shape()
 
 
 class Arm(NamedTuple):

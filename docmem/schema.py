@@ -43,6 +43,9 @@ class Shape(BaseModel):
 
 S = TypeVar("S", bound=BaseModel)
 
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+"""What pydantic calls a key that a model, and one that a dataclass, doesn't have."""
+
 
 def read(shape: type[S], values: Mapping[str, Any], *, source: str = "", first_line: int = 1) -> S:
     """Check `values` against `shape`. The first complaint becomes a `FormatError` that names key and line."""
@@ -52,7 +55,9 @@ def read(shape: type[S], values: Mapping[str, Any], *, source: str = "", first_l
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        reason = str(first["msg"]).removeprefix("Value error, ")
+        reason = (
+            "no such key is known here" if first["type"] in _UNKNOWN else first["msg"].removeprefix("Value error, ")
+        )
         line = key_line(source, first["loc"], first_line)
         where = f"{field}: " if field else ""  # a rule about several keys names them itself
         raise FormatError(f"{where}{reason}", code="bad_field", line=line) from None

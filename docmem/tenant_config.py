@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -14,9 +14,9 @@ from docmem.errors import FormatError
 from docmem.languages import Language, configuration, is_language
 from docmem.layout import FORMAT
 from docmem.model import Kind
-from docmem.packet import Block
 from docmem.pii import COUNTRIES, Action
 from docmem.schema import Duration, Shape, Text, read
+from docmem.serving import RETENTION, Budgets, Weights
 from docmem.strictyaml import load_mapping
 
 
@@ -60,10 +60,10 @@ class Agent(Shape):
 class Retention(_Closed):
     """How long after `valid_from` a memory is still recalled; None: always."""
 
-    episode: Duration = timedelta(days=90)
-    preference: Duration = timedelta(days=365)
-    fact: Duration = None
-    decision: Duration = None
+    episode: Duration = RETENTION["episode"]
+    preference: Duration = RETENTION["preference"]
+    fact: Duration = RETENTION["fact"]
+    decision: Duration = RETENTION["decision"]
 
 
 class Admission(_Closed):
@@ -107,38 +107,6 @@ class Pii(_Closed):
 
     def _actions(self) -> dict[pii.Kind, Action]:
         return {kind: getattr(self, kind) for kind in pii.KINDS}
-
-
-class Budgets(_Closed):
-    """Most entries and tokens a packet holds; `blocks`: the most tokens of one block."""
-
-    preferences: int = Field(default=10, ge=0, le=100)
-    facts: int = Field(default=5, ge=0, le=100)
-    episodes: int = Field(default=5, ge=0, le=100)
-    knowledge: int = Field(default=5, ge=0, le=100)
-    learned: int = Field(default=3, ge=0, le=100)
-    experiments: int = Field(default=3, ge=0, le=100)
-    attributes: int = Field(default=20, ge=0, le=100)
-    value_characters: int = Field(default=200, ge=20, le=2000)
-    tokens: int = Field(default=1500, ge=100, le=100_000)
-    blocks: dict[Block, Annotated[int, Field(ge=0, le=100_000)]] = Field(default_factory=dict)
-
-
-class Weights(_Closed):
-    """How recall ranks: reciprocal rank fusion, then relevance, recency and importance.
-
-    `verdict`: what it counts that an experiment worked; one that failed counts half of it, one without a verdict none.
-    """
-
-    relevance: float = Field(default=0.5, ge=0)
-    recency: float = Field(default=0.3, ge=0)
-    importance: float = Field(default=0.2, ge=0)
-    verdict: float = Field(default=0.1, ge=0)
-    half_life_days: float = Field(default=30, gt=0)
-    rrf_k: int = Field(default=60, ge=1)
-    lexical: float = Field(default=1.0, ge=0)
-    vector: float = Field(default=0.25, ge=0)
-    stale_runs: int = Field(default=3, ge=0, le=1000)
 
 
 class Policies(_Closed):

@@ -985,7 +985,7 @@ with Injector(Settings(**{**given, "root": Path(given["root"])}), timeout=30, fi
     for number in range(1_500):
         assert injector.packet("acme", "ana", f"Trips to Porto of run {number}", run=number + 1).spans
     assert injector.flush(seconds=30)
-    loaded = [name for name in ("litellm", "numpy", "git") if name in sys.modules]
+    loaded = [name for name in ("litellm", "numpy", "git", "pydantic") if name in sys.modules]
     print(json.dumps([resident(), injector.lost, sorted(late), loaded]))
 """
 

@@ -18,7 +18,7 @@ from docmem.index import Frequencies, Reader
 from docmem.inject import Injector
 from docmem.model import Memory
 from docmem.recall import Arm, Hit, SearchResult, about, everywhere, fuse, judge, policies, rarity, search, telling
-from docmem.tenant_config import Weights
+from docmem.serving import Weights
 from docmem_sync.sync import sync_tenant
 from tests.support.index import rows
 from tests.support.repos import memory, put, subject

@@ -27,6 +27,9 @@ def test_a_policy_on_personal_data_is_read_by_kind() -> None:
         ("  pii: {countries: [xx]}", "policies.pii.countries"),
         ("  admission: {window_turns: 0}", "policies.admission.window_turns"),
         ("  admission: {duplicate_cosine: 1.5}", "policies.admission.duplicate_cosine"),
+        ("  admission: {window: 3}", "policies.admission.window: no such key is known here"),
+        ("  budgets: {fact: 3}", "policies.budgets.fact: no such key is known here"),
+        ("  weights: {half_life_days: 0}", "policies.weights.half_life_days"),
     ],
 )
 def test_a_policy_that_cannot_be_is_named_with_its_line(line: str, names: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -127,8 +127,8 @@ def config_row(config: TenantConfig, blob: str | None, revision: str) -> dict[st
         "config": config.model_dump(mode="json"),
         "language": config.language,
         "retention": {kind: age and int(age.total_seconds()) for kind, age in retention.items()},
-        "budgets": policies.budgets.model_dump(mode="json"),
-        "weights": policies.weights.model_dump(mode="json"),
+        "budgets": asdict(policies.budgets),
+        "weights": asdict(policies.weights),
         "blob": blob,
         "revision": revision,
     }
