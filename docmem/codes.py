@@ -20,7 +20,7 @@ from docmem.marks import HAS_NAMES, MONTHS, Mark, days, marks, month_of, names_a
 _HAS_PARTS = re.compile(r"[0-9@']|://|www[.]|[-:][A-Fa-f]{2}[-:]|[.]\w+[.]\w")
 _PLAIN = str.maketrans("‐‑‒–—―−’‘", "-------''")
 _ADDRESS = re.compile(
-    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+"
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)+|(?:(?<!\w)\w{1,16}://|\bwww\.)[^\s<>\"']+"
     r"|(?<![\w.@/+-])[a-z][\w-]*+(?:\.[\w-]{1,64}){1,8}\.[a-z]{2,16}(?![\w.-])",
     re.IGNORECASE,
 )
@@ -55,8 +55,9 @@ _SAID_AMOUNT = re.compile(
     r"(?![.,:/]?[0-9])"
 )
 _BETWEEN = str.maketrans("", "", "., '")
+# Python up to 3.11.4 doesn't go back behind the mark of "137." where a possessive group holds a possessive one.
 _SAID_CODE = re.compile(
-    rf"(?<![^\W_])(?:({_A}{{1,6}})[-./_#]?|([A-Z]{{1,4}}) )?([0-9][^\W_]*+(?:[-./_][^\W_]++)*+)(?!['%])"
+    rf"(?<![^\W_])(?:({_A}{{1,6}})[-./_#]?|([A-Z]{{1,4}}) )?([0-9][^\W_]*(?:[-./_][^\W_]+)*)(?![-./_]?[^\W_]|['%])"
 )
 _NOUN = re.compile(
     rf"({_A}{{3,}})(?: (?:is|was|ist|war|es|est|è|é))?[ :=#\"']{{1,3}}(?:(?:[Nn][or]?[.°º:]{{0,2}}|#) ?#?)?$"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from docmem.codes import Code, Thing, amounts_in, codes_in, others_in, says_year, things, words_apart
+from docmem.codes import _ADDRESS, Code, Thing, amounts_in, codes_in, others_in, says_year, things, words_apart
 
 
 def lexemes(text: str) -> frozenset[str]:
@@ -100,6 +100,13 @@ def test_a_small_whole_number_says_an_amount_beside_its_unit_only() -> None:
     assert not small.named_by(lexemes("15"), amounts_in("Her son is 15."))
     assert not euros.named_by(lexemes("15"), amounts_in("Her son is 15."))
     assert euros.named_by(lexemes("15|eur"), amounts_in("It costs 15 EUR."))
+
+
+def test_an_address_and_a_number_end_before_the_point_behind_them() -> None:
+    """Python 3.11.0 to 3.11.4 doesn't go back behind it where a possessive group holds a possessive one."""
+    said = "Write to ana@example.com. Or to bob@mail.example.org, now."
+    assert [found[0] for found in _ADDRESS.finditer(said)] == ["ana@example.com", "bob@mail.example.org"]
+    assert set(codes_in("The exit code is 137.")) == {Code("", "137", "code")}
 
 
 def test_a_text_says_codes_with_the_noun_before_them_and_no_years() -> None:
