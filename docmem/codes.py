@@ -55,7 +55,8 @@ _SAID_AMOUNT = re.compile(
     r"(?![.,:/]?[0-9])"
 )
 _BETWEEN = str.maketrans("", "", "., '")
-# Python up to 3.11.4 doesn't go back behind the mark of "137." where a possessive group holds a possessive one.
+# Python up to 3.11.4 doesn't go back behind the mark of "137." where a possessive group holds a possessive one; so none
+# does here, nor in an address.
 _SAID_CODE = re.compile(
     rf"(?<![^\W_])(?:({_A}{{1,6}})[-./_#]?|([A-Z]{{1,4}}) )?([0-9][^\W_]*(?:[-./_][^\W_]+)*)(?![-./_]?[^\W_]|['%])"
 )

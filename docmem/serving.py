@@ -1,6 +1,6 @@
 """What `docmem.yaml` says about serving: how much a packet holds, how recall ranks, how long a memory is recalled.
 
-Without pydantic, which takes 13 MB: an agent's process that reads memory needs no more of the file than this, and what
+Without pydantic, which takes 12 MB: an agent's process that reads memory needs no more of the file than this, and what
 it reads of it was checked before it was written to the index.
 """
 
